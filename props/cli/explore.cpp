@@ -8,6 +8,7 @@
 #include "props/cli/budget.h"
 #include "props/cli/explore_engine.h"
 #include "props/cli/explore_hook_order.h"
+#include "props/cli/explore_program.h"
 #include "props/cli/explore_watch.h"
 #include "props/cli/explore_zero_epilogue.h"
 #include "props/cli/finding_files.h"
@@ -64,6 +65,10 @@ class ExploreVerb final : public Verb {
   }
 
   Result<VerbResult> run(Session& session) override {
+    if (engine_.is_of_programs())
+      return explore_programs(
+          {scenarios_, policy_, scheduler_, budget_, workers_, !skips_minimizing_}, engine_.judge(),
+          session);
     const bool is_common_model = scenarios_ == std::vector<std::string>{"zero_epilogue"};
     const bool is_hook_order = scenarios_ == std::vector<std::string>{"hook_order"};
     if (!is_common_model && !is_hook_order && engine_.is_meant(scenarios_))

@@ -92,10 +92,12 @@ ExitCode worst_of(const Explorations& explorations) {
 }  // namespace
 
 void EngineExplore::declare(Flags& flags) {
-  flags.add_value("level", level_,
-                  {"LEVEL",
-                   "protocol or engine (default: engine for scenarios of train)",
-                   {"protocol", "engine"}});
+  flags.add_value(
+      "level", level_,
+      {"LEVEL",
+       "protocol, engine or program: drawn programs, or those of files (default: engine "
+       "for scenarios of train)",
+       {"protocol", "engine", "program"}});
   flags.add_value("stage", stage_, {"N", "engine: ZeRO stage (default 2)", {"0", "1", "2", "3"}});
   flags.add_value("world-size", world_size_, {"N", "engine: ranks (default 2)"});
   flags.add_value(

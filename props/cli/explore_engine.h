@@ -32,6 +32,10 @@ class EngineExplore {
 
   Result<VerbResult> run(const ExploreWords& words, Session& session);
 
+  // Of `--level program`, which this class has the flags of.
+  bool is_of_programs() const { return level_ == "program"; }
+  const std::string& judge() const { return judge_; }
+
  private:
   Result<void> deal(const ExploreWords& words, train::EngineExplorationOptions& options) const;
   Result<std::vector<train::EngineExplorationOptions>> plan(const ExploreWords& words,

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "model/nearest_name.h"
+#include "props/cli/explore_program.h"
 #include "props/cli/explore_zero_epilogue.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/policy_flag.h"
@@ -76,6 +77,8 @@ class ReplayVerb final : public Verb {
     }
     if (words_.size() == 1 && is_zero_epilogue_word(words_.front()))
       return ZeroEpilogueExplore::replay(words_.front(), session);
+    if (words_.size() == 1 && is_program_word(words_.front()))
+      return replay_program(words_.front(), session);
     if (EngineReplayVerb::is_meant(words_)) return engine_.run(words_, session);
     const auto findings = std::make_shared<Findings>();
     if (auto ran = replay_schedules(*findings); !ran) return tl::unexpected(ran.error());

@@ -47,8 +47,12 @@ std::unique_ptr<TreeModule> EngineTarget::new_module(std::size_t engine, std::si
   options.mark_ready = [this, engine](const Tensor& parameter, bool is_ready) {
     engines_.at(engine)->set_gradient_ready(parameter, is_ready);
   };
-  return std::make_unique<TreeModule>(program_.model_of(spec.name), data_.table(spec.name),
-                                      options);
+  auto module =
+      std::make_unique<TreeModule>(program_.model_of(spec.name), data_.table(spec.name), options);
+  if (!options_.device.is_cpu())
+    for (const nn::NamedParameter& named : module->named_parameters())
+      named.tensor.set_data(named.tensor.on(options_.device));
+  return module;
 }
 
 // What is trained, in turns; with what is frozen, if the groups list it.

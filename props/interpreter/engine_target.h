@@ -33,6 +33,7 @@ class EngineTarget final : public Target {
     AutogradObserver* autograd = nullptr;    // the same
     Chooser* order = nullptr;                // of nodes, where several may run next
     FileSystem* files = nullptr;             // where checkpoints are; of all ranks
+    Device device = Device::cpu();           // of parameters and inputs
   };
 
   // All must outlive it. Throws train::ConfigurationRefused.
@@ -42,6 +43,7 @@ class EngineTarget final : public Target {
   Autograd& autograd() override { return autograd_; }
   int rank() const override { return runtime().group(GroupKind::data).rank(); }
   bool is_reference() const override { return false; }
+  Device device() const override { return options_.device; }
   TreeModule& model(std::size_t engine) override { return *modules_[engine]; }
 
   TensorList forward(std::size_t engine, const TensorList& inputs) override;

@@ -95,8 +95,14 @@ void Interpreter::see_loss(const std::string& name, const Tensor& loss, bool is_
   seen_.back().is_unspecified = is_rounded;
 }
 
+TensorList Interpreter::placed(TensorList inputs) const {
+  if (!target_.device().is_cpu())
+    for (Tensor& input : inputs) input = input.on(target_.device());
+  return inputs;
+}
+
 TensorList Interpreter::next_inputs(const std::string& engine) {
-  return data_.inputs(engine, slot_++, target_.rank());
+  return placed(data_.inputs(engine, slot_++, target_.rank()));
 }
 
 // --- forward and backward -----------------------------------------------------------------------
@@ -174,7 +180,8 @@ void Interpreter::keep_outputs(const Forward& forward, std::int64_t number,
 
 void Interpreter::execute(const CallModule& call) {
   const std::size_t engine = index_of(call.engine);
-  TensorList inputs = data_.module_inputs(call.engine, call.module, slot_++, target_.rank());
+  TensorList inputs =
+      placed(data_.module_inputs(call.engine, call.module, slot_++, target_.rank()));
   const auto once = [this, engine, &call](const TensorList& given) {
     TreeModule& model = target_.model(engine);
     return TensorList{call.uses_weight_alone
@@ -230,7 +237,8 @@ void Interpreter::execute(const Backward& backward) {
     return see_loss(backward.value, returned, of.is_rounded);
   }
   const bool is_scalar = loss.numel() == 1;
-  const Tensor grad = is_scalar ? Tensor() : Tensor::full(loss.sizes(), 0.5, loss.dtype());
+  const Tensor grad =
+      is_scalar ? Tensor() : Tensor::full(loss.sizes(), 0.5, loss.dtype()).on(loss.device());
   run_backward(of.forwards, [&] { target_.tensor_backward(of.engines, loss, grad, arguments); });
 }
 
@@ -248,7 +256,7 @@ void Interpreter::run_backward(const std::vector<std::int64_t>& forwards,
 
 void Interpreter::execute(const ForeignBackward& foreign) {
   Autograd& ag = target_.autograd();
-  const Tensor x = Tensor::full({}, 1.0, DType::float32);
+  const Tensor x = Tensor::full({}, 1.0, DType::float32).on(target_.device());
   x.set_requires_grad(true);
   const Tensor loss = mul(ag, x, 2.0);
   if (!foreign.throws) return ag.backward(loss);
@@ -302,7 +310,8 @@ void Interpreter::execute(const SetGrad& set) {
   const std::size_t engine = index_of(set.engine);
   for (const nn::NamedParameter& named : target_.model(engine).named_parameters())
     if (named.tensor.requires_grad())
-      named.tensor.set_grad(Tensor::full(named.tensor.sizes(), 1.0, named.tensor.dtype()));
+      named.tensor.set_grad(
+          Tensor::full(named.tensor.sizes(), 1.0, named.tensor.dtype()).on(named.tensor.device()));
   target_.zero_grad(engine);
 }
 

@@ -85,6 +85,7 @@ class Interpreter {
                     const std::function<void()>& backward);
   void keep_outputs(const Forward& forward, std::int64_t number, const TensorList& outputs);
   TensorList next_inputs(const std::string& engine);
+  TensorList placed(TensorList inputs) const;  // where the target's tensors live
   void gather(const Block& block);
   void gather_nan(const Block& block, const TensorList& named, const TensorList& parameters);
   // What was seen from there on.

@@ -6,8 +6,8 @@
 #include "model/check.h"
 #include "model/transforms/transforms.h"
 #include "props/interpreter/interpreter.h"
-#include "zeroproof/internal/model/tensor_impl.h"
 #include "props/interpreter/program_count.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 #include "zeroproof/model/functions.h"
 #include "zeroproof/model/usage_error.h"
 
@@ -111,8 +111,8 @@ void Interpreter::gather_nan(const Block& block, const TensorList& named,
 void Interpreter::write(const Tensor& weight, const std::vector<double>& values) {
   const GradMode disabled(target_.autograd(), false);
   const std::uint32_t version = weight.impl().storage->version;
-  target_.autograd().ops().copy_in_place(weight.detach(),
-                                         Tensor::of(values, weight.sizes(), weight.dtype()));
+  target_.autograd().ops().copy_in_place(
+      weight.detach(), Tensor::of(values, weight.sizes(), weight.dtype()).on(weight.device()));
   if (hooks_ != 0) weight.impl().storage->version = version;
 }
 

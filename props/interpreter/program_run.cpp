@@ -5,6 +5,7 @@
 
 #include "model/check.h"
 #include "props/interpreter/interpreter.h"
+#include "props/interpreter/shared_files.h"
 #include "props/reference/reference_target.h"
 #include "props/train/kept_files.h"
 #include "props/train/subject.h"
@@ -12,6 +13,8 @@
 
 namespace zeroproof::program {
 namespace {
+
+constexpr std::int64_t kHostTimeoutMs = 10'000;  // of a rank that waits for others
 
 ParallelDegrees degrees_of(const World& world) {
   return {.sequence = world.sequence, .tensor = world.tensor};
@@ -28,7 +31,8 @@ class RankProgram {
     const train::Subject* const subject = options_.variant.subject;
     const std::unique_ptr<Runtime> decorated =
         subject && subject->decorate_runtime ? subject->decorate_runtime(runtime) : nullptr;
-    EngineTarget::Options target_options{.observes = options_.observes, .files = &files_};
+    EngineTarget::Options target_options{
+        .observes = options_.observes, .files = &files_, .device = options_.device};
     if (options_.watch) {
       train::EngineTarget::Options watched;
       options_.watch->attach(static_cast<std::size_t>(runtime.rank()), watched);
@@ -96,6 +100,7 @@ SegmentRun run_segment(const RunnableProgram& runnable, const RunnableProgram::S
   if (options.chooser) {
     SimWorldOptions sim{.world_size = segment.ranks * world.tensor,
                         .degrees = degrees_of(world),
+                        .device = options.device,
                         .observers = std::move(observers)};
     sim.preemption = options.preempts ? Preemption::at_every_call : Preemption::when_blocked;
     SimWorld simulated(sim, *options.chooser);
@@ -104,7 +109,17 @@ SegmentRun run_segment(const RunnableProgram& runnable, const RunnableProgram::S
     steps += simulated.steps();
     return run;
   }
+  if (options.gpus) {
+    CudaWorldOptions cuda{.world_size = segment.ranks * world.tensor, .degrees = degrees_of(world)};
+    cuda.device = options.device;
+    cuda.observers = std::move(observers);
+    CudaWorld cards(cuda, *options.gpus);
+    run_ranks(cards, options, program, run);
+    return run;
+  }
   HostWorldOptions host{.world_size = segment.ranks * world.tensor, .degrees = degrees_of(world)};
+  host.timeout_ms = kHostTimeoutMs;
+  host.device = options.device;
   host.observers = std::move(observers);
   HostWorld threads(host);
   run_ranks(threads, options, program, run);
@@ -146,7 +161,8 @@ Result<void> RunnableProgram::prepare() {
 
 ProgramRun run_program(const RunnableProgram& runnable, const RunOptions& options) {
   ProgramRun run;
-  train::KeptFiles files;
+  train::KeptFiles kept;
+  SharedFiles files(kept);
   for (std::size_t i = 0; i < runnable.segments().size(); ++i) {
     RunOptions of_segment = options;
     if (i + 1 < runnable.segments().size()) of_segment.watch = nullptr;

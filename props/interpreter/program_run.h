@@ -13,6 +13,7 @@
 #include "props/program/program.h"
 #include "props/train/run_watch.h"
 #include "sim/world/finding.h"
+#include "zeroproof/engine/runtime/cuda/cuda_world.h"
 #include "zeroproof/internal/model/choice.h"
 
 namespace zeroproof::program {
@@ -70,12 +71,14 @@ struct ProgramRun {
 struct RunOptions {
   bool observes = true;
   EngineVariant variant = {};
-  Chooser* chooser = nullptr;        // of simulated worlds; null: host threads
+  Chooser* chooser = nullptr;        // of simulated worlds; null: host threads, or GPUs
+  Device device = Device::cpu();     // of tensors, in whatever world
+  const Gpus* gpus = nullptr;        // one for each rank of every world; null: host threads
   bool preempts = false;             // before every call that others see
   train::RunWatch* watch = nullptr;  // of the last world; null for none
 };
 
-// In a simulated world, or on host threads.
+// In a simulated world, on host threads or on GPUs.
 ProgramRun run_program(const RunnableProgram& runnable, const RunOptions& options);
 
 // The unsharded reference: of each world, of each rank, what it saw. Throws where the program is no

@@ -22,6 +22,8 @@ class Target {
 
   virtual Autograd& autograd() = 0;
   virtual int rank() const = 0;  // of those that train different data
+  // Where its tensors live.
+  virtual Device device() const { return Device::cpu(); }
   // The reference skips what is refused, and reads no files.
   virtual bool is_reference() const = 0;
   virtual TreeModule& model(std::size_t engine) = 0;

@@ -143,7 +143,7 @@ Tensor Tree::run(Autograd& ag, const ModuleList& list, const Tensor& h, const Te
 // What the node adds to the activations takes the spike alone.
 Tensor Tree::run_spiked(Autograd& ag, const Module& node, const Tensor& h,
                         const TensorList& given) {
-  const Tensor zeros = Tensor::full(h.sizes(), 0.0, h.dtype());
+  const Tensor zeros = Tensor::full(h.sizes(), 0.0, h.dtype()).on(h.device());
   return add(ag, h, train::overflowing(ag, run_node(ag, node, zeros, given), plan_->spike));
 }
 

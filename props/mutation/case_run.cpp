@@ -8,9 +8,9 @@
 #include <iterator>
 
 #include "model/check.h"
+#include "props/mutation/case_overlap.h"
 #include "props/mutation/event_judges.h"
 #include "props/mutation/excuses.h"
-#include "props/mutation/overlap_judge.h"
 #include "props/mutation/rest_bytes.h"
 #include "props/run_properties.h"
 #include "props/train/baseline_target.h"
@@ -54,7 +54,7 @@ void judge_run(const CaseSpec& spec, const train::CellRun& run, CaseResult& resu
                              spec.reorders - 1));
   }
   for (const sim::Finding& finding : run.findings)
-    result.add(property_of(finding.kind), finding.text, finding.rank);
+    result.add(hunt::property_of(finding.kind), finding.text, finding.rank);
   if (!run.findings.empty() || !run.has_failed()) return;
   const std::size_t rank = run.deciding_rank();
   result.add("R1", train::text_of(run.ranks[rank].error), static_cast<int>(rank));
@@ -131,42 +131,6 @@ std::optional<std::string> norm_difference(const std::vector<WindowValues>& engi
 
 }  // namespace
 
-void CaseResult::add(std::string_view number, std::string text, int rank) {
-  const Property* const property = find_any_property(number);
-  ZP_CHECK(property, "a judge names a property of the registry");
-  const auto is_it = [&](const Falsified& known) { return known.property == property; };
-  if (std::ranges::none_of(falsified, is_it))
-    falsified.push_back({property, std::move(text), rank});
-}
-
-std::string_view property_of(sim::FindingKind kind) {
-  switch (kind) {
-    case sim::FindingKind::deadlock:
-      return "R2";
-    case sim::FindingKind::collective_mismatch:
-      return "R3";
-    case sim::FindingKind::use_after_free:
-      return "R4";
-    case sim::FindingKind::no_progress:
-      return "R5";
-    case sim::FindingKind::out_of_memory:
-      break;
-  }
-  return "R12";
-}
-
-const Falsified* CaseResult::find(std::string_view numbers) const {
-  if (numbers.empty()) return falsified.empty() ? nullptr : &falsified.front();
-  while (!numbers.empty()) {
-    const std::size_t end = std::min(numbers.find(' '), numbers.size());
-    const std::string_view number = numbers.substr(0, end);
-    for (const Falsified& one : falsified)
-      if (one.property->number == number) return &one;
-    numbers.remove_prefix(std::min(end + 1, numbers.size()));
-  }
-  return nullptr;
-}
-
 CaseRun::CaseRun(const CaseSpec& spec, std::set<std::string> without)
     : spec_(spec),
       without_(std::move(without)),
@@ -203,7 +167,7 @@ const std::vector<WindowValues>& CaseRun::baseline() {
 void CaseRun::add_values(const Fault* fault, Chooser& chooser, CaseResult& result) {
   const train::TrainCell cell = cell_with(fault);
   scenario_ = train::scenario_of(spec_);  // without the files of another run
-  AccessWatch streams(spec_.world_size(), overlap_rules_of(spec_));
+  hunt::AccessWatch streams(spec_.world_size(), overlap_rules_of(spec_));
   if (!run_elsewhere(cell, result)) return;
   const train::CellRun run = train::run_ranks(scenario_, cell,
                                               {.collects_values = true,

@@ -6,36 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "props/hunt/case_result.h"
 #include "props/mutation/fault.h"
 #include "props/train/case_spec.h"
 #include "props/train/cell_run.h"
 #include "props/train/scenario.h"
 #include "zeroproof/internal/model/choice.h"
-#include "zeroproof/props/property.h"
 
 namespace zeroproof::mutation {
 
-// A property that an execution falsified.
-struct Falsified {
-  const Property* property = nullptr;  // static
-  std::string text;
-  int rank = -1;  // -1: several
-};
-
-struct CaseResult {
-  std::vector<Falsified> falsified;  // one a property, in the order in which they were seen
-  std::uint64_t executions = 0;      // runs of the engines
-  std::uint64_t events = 0;          // decisions and seam calls of the last of them
-
-  // The first of `numbers` ("P26 R7") that is falsified, in their order; of no numbers, the first
-  // of all. Null for none.
-  const Falsified* find(std::string_view numbers) const;
-  // Unless the property of that number is there. ZP_CHECK: it is one of the registry.
-  void add(std::string_view number, std::string text, int rank = -1);
-};
-
-// The number of the property that says what the simulated world has found.
-std::string_view property_of(sim::FindingKind kind);
+using hunt::CaseResult;
+using hunt::Falsified;
 
 // One case under all judges: numbers against the unsharded baseline, what the simulated world
 // sees, races of streams, and in a run of its own the properties of every rank's events.
@@ -49,10 +30,7 @@ class CaseRun {
 
   const train::CaseSpec& spec() const { return spec_; }
 
-  enum class Depth : std::uint8_t {
-    first,  // the second run only where the first falsified nothing
-    all,    // both
-  };
+  using Depth = hunt::Depth;
   // With the fault's fault; null: the unmutated engine. Choices come from `choosers(run)`, a fresh
   // one for each of the two runs.
   template <class ChooserOf>

@@ -3,7 +3,7 @@
 #
 #   tests/cuda/on_gpus.sh BIN [PART...]     BIN: a folder with zeroproof, zeroproof_engine_tests, fused_kernels_check
 #
-# Parts: kernels runtime schedules faults sanitizer times calls processes conformance hooks, and where $BENCH has torch_baseline.py and
+# Parts: kernels runtime schedules faults sanitizer times calls processes conformance programs hooks, and where $BENCH has torch_baseline.py and
 # sweep.sh losses torch; all of them without a name. Logs lie in $OUT. WORLD=N: ranks of schedules, faults and
 # conformance (2, or 1 on one GPU). Seen on two H200s: losses 160 s, torch 400 s, of which the torch engines take 180.
 set -uo pipefail
@@ -83,6 +83,14 @@ run_processes() {
 run_conformance() {
   part conformance 200 python3 "$here/conformance.py" "$bin/zeroproof" --world-size "$world" --limit-s 190
 }
+# Drawn programs and those of the corpus, as many as have no more ranks than there are GPUs.
+run_programs() {
+  part programs-drawn 200 "$bin/zeroproof" explore --level program --judge cuda --seed "${SEED:-7}" \
+    --budget 600x,150s --progress none
+  local corpus=("$here"/../mutation/corpus/*.json)
+  part programs-corpus 120 "$bin/zeroproof" explore --level program --judge cuda --budget 1x \
+    --progress none "${corpus[@]}"
+}
 run_hooks() { part hooks 360 python3 "$bench/hook_pairs.py" "$bin/zeroproof" --limit-s 90; }
 
 # compared NAME LIMIT SCRIPT FLAGS...: beside the torch engines of $BENCH.
@@ -101,7 +109,7 @@ run_torch() { compared torch 560 beside_torch.py --gpus "$gpus" --budget 220; }
 
 bench=$here/../../bench/cuda
 parts=("$@")
-((${#parts[@]})) || parts=(kernels runtime schedules faults sanitizer times calls processes conformance hooks losses torch)
+((${#parts[@]})) || parts=(kernels runtime schedules faults sanitizer times calls processes conformance programs hooks losses torch)
 for name in "${parts[@]}"; do
   declare -F "run_$name" >/dev/null || { echo "unknown part '$name'"; exit 2; }
   "run_$name"

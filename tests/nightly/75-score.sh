@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Mutants of single statements: how many the properties kill, and every one that survives.
-# ZP_SCORE_CASES: drawn cases beside the pinned counterexamples (200 by default).
+# ZP_SCORE_CASES: drawn programs beside the entries of tests/mutation/corpus (200 by default).
 set -uo pipefail
 export GLIBC_TUNABLES=glibc.malloc.tcache_count=2000
 mutation=$(dirname -- "$ZP_COMMAND")/zeroproof-mutation

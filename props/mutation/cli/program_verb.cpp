@@ -8,24 +8,30 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/atomic_file.h"
+#include "engine/files/small_file.h"
 #include "model/nearest_name.h"
 #include "props/cli/budget.h"
 #include "props/cli/explore_watch.h"
+#include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
-#include "props/mutation/program_hunt.h"
+#include "props/hunt/corpus.h"
+#include "props/hunt/program_hunt.h"
+#include "props/mutation/mutants.h"
+#include "props/program/program_text.h"
 #include "props/report/table.h"
 
 namespace zeroproof {
 namespace {
 
+using hunt::ProgramFound;
 using mutation::Fault;
-using mutation::ProgramFound;
 using OrderedJson = nlohmann::ordered_json;
 
 struct ProgramReport {
   std::vector<ProgramFound> found;
   std::vector<ProgramFound> findings;  // of the unmutated engine
-  mutation::ProgramHunter::Unmutated unmutated;
+  hunt::ProgramHunter::Unmutated unmutated;
 
   std::size_t count() const {
     std::size_t count = 0;
@@ -35,7 +41,7 @@ struct ProgramReport {
 };
 
 std::string text_of(const ProgramFound& found) {
-  const auto again = mutation::replay(found.counterexample, found.fault);
+  const auto again = hunt::replay(found.counterexample, found.fault);
   const std::string number = found.property ? std::string(found.property->number) : "";
   return fmt::format("{} {}: {}\n{}replay: {}\n", found.fault ? found.fault->id : "unmutated",
                      number, found.finding, again ? again->text : std::string(),
@@ -107,26 +113,33 @@ class ProgramsVerb final : public Verb {
                     {"BUDGET", "of each fault: 20s, 20000x cases (default 20s,20000x)"});
     flags.add_value("unmutated", unmutated_,
                     {"BUDGET", "of the unmutated engine: 30s, 500x cases (default 200x)"});
-    flags.add_value("replay", replay_, {"TOKEN", "one counterexample again"});
+    flags.add_value("replay", replay_,
+                    {"TOKEN", "one counterexample again; or a file that --write-corpus wrote"});
+    flags.add_value("write-corpus", corpus_,
+                    {"FOLDER", "write ID.json of each fault that is found: program and schedule"});
   }
 
   Result<VerbResult> run(Session& session) override {
     if (!replay_.empty()) return run_replay(session);
     const auto faults = faults_of();
     if (!faults) return tl::unexpected(faults.error());
-    mutation::ProgramHuntOptions options{.seed = session.common.seed, .minimizes = !is_whole_};
+    hunt::ProgramHuntOptions options{.seed = session.common.seed, .minimizes = !is_whole_};
     const auto budget = parse_budget(budget_);
     if (!budget) return tl::unexpected(budget.error());
     if (budget->time_ns) options.time_max_ns = *budget->time_ns;
     if (budget->work.executions != Budget::kUnlimited) options.cases_max = budget->work.executions;
     const auto unmutated = parse_budget(unmutated_.empty() ? "200x" : unmutated_);
     if (!unmutated) return tl::unexpected(unmutated.error());
-    mutation::ProgramHunter hunter(options, {.now_ns = now_ns, .should_stop = was_interrupted});
+    if (auto made = make_corpus_folder(); !made) return tl::unexpected(made.error());
+    hunt::ProgramHunter hunter(options, {.now_ns = now_ns, .should_stop = was_interrupted});
     const auto report = std::make_shared<ProgramReport>();
-    for (const Fault* fault : *faults) {
-      report->found.push_back(hunter.hunt(*fault));
+    mutants_ = mutation::mutants_of(*faults);
+    for (const hunt::Mutant& mutant : mutants_) {
+      report->found.push_back(hunter.hunt(mutant));
       session.say(
-          fmt::format("{} {}", fault->id, report->found.back().is_found ? "found" : "not found"));
+          fmt::format("{} {}", mutant.id, report->found.back().is_found ? "found" : "not found"));
+      if (auto written = write_entry(report->found.back()); !written)
+        return tl::unexpected(written.error());
     }
     report->unmutated =
         hunter.run_unmutated(0, unmutated->work.executions, unmutated->time_ns.value_or(INT64_MAX),
@@ -167,28 +180,67 @@ class ProgramsVerb final : public Verb {
                 fmt::format("programs: unknown fault '{}': {}", word, did_you_mean(word, ids)));
   }
 
-  Result<VerbResult> run_replay(const Session& session) const {
-    const auto counterexample = mutation::read_program_token(replay_, "--replay");
-    if (!counterexample) return tl::unexpected(counterexample.error());
-    const auto faults = faults_of();
-    if (!faults) return tl::unexpected(faults.error());
-    const Fault* const fault = faults->empty() ? nullptr : faults->front();
-    const auto again = mutation::replay(*counterexample, fault);
-    if (!again) return fail(ErrorCode::usage, "--replay: these choices are no program any more");
-    std::string text = session.seed_line() + again->text;
-    for (const mutation::Falsified& one : again->result.falsified)
+  Result<void> make_corpus_folder() const {
+    return corpus_.empty() ? Result<void>{} : make_folder(corpus_);
+  }
+
+  Result<void> write_entry(const ProgramFound& found) const {
+    if (corpus_.empty() || !found.is_found) return {};
+    const auto entry = hunt::corpus_entry_of(found);
+    if (!entry) return tl::unexpected(entry.error());
+    return write_file_atomically(fmt::format("{}/{}.json", corpus_, entry->fault),
+                                 hunt::corpus_json(*entry));
+  }
+
+  // Under the fault that the file names.
+  Result<VerbResult> run_entry(const Session& session) const {
+    const auto text = read_small_file(replay_, kEntryBytesMax);
+    if (!text) return tl::unexpected(text.error());
+    const auto entry = hunt::parse_corpus_entry(*text, replay_);
+    if (!entry) return tl::unexpected(entry.error());
+    const Fault* const fault = mutation::find_fault(entry->fault);
+    if (!fault && !entry->fault.empty()) return unknown(entry->fault);
+    const auto entry_case = hunt::CorpusCase::make(*entry);
+    if (!entry_case) return tl::unexpected(entry_case.error());
+    const program::RunnableProgram& runnable = entry_case->runnable();
+    const program::EngineVariant variant =
+        fault ? mutation::mutant_of(*fault).variant : program::EngineVariant{};
+    return replayed(session, program::program_text(runnable.program(), &runnable.contract()),
+                    entry_case->run(variant));
+  }
+
+  static VerbResult replayed(const Session& session, const std::string& program,
+                             const hunt::CaseResult& result) {
+    std::string text = session.seed_line() + program;
+    for (const hunt::Falsified& one : result.falsified)
       text += fmt::format("{} rank {}: {}\n", one.property->number, one.rank, one.text);
-    if (again->result.falsified.empty()) text += "every property held\n";
-    const ExitCode code = again->result.falsified.empty() ? ExitCode::held : ExitCode::falsified;
+    if (result.falsified.empty()) text += "every property held\n";
+    const ExitCode code = result.falsified.empty() ? ExitCode::held : ExitCode::falsified;
     return VerbResult{.code = code, .text = [text] { return text; }};
   }
 
+  Result<VerbResult> run_replay(const Session& session) const {
+    if (replay_.ends_with(".json")) return run_entry(session);
+    const auto counterexample = hunt::read_program_token(replay_, "--replay");
+    if (!counterexample) return tl::unexpected(counterexample.error());
+    const auto faults = faults_of();
+    if (!faults) return tl::unexpected(faults.error());
+    const std::vector<hunt::Mutant> mutants = mutation::mutants_of(*faults);
+    const auto again = hunt::replay(*counterexample, mutants.empty() ? nullptr : &mutants.front());
+    if (!again) return fail(ErrorCode::usage, "--replay: these choices are no program any more");
+    return replayed(session, again->text, again->result);
+  }
+
+  static constexpr std::uint64_t kEntryBytesMax = 1U << 24;
+
   std::vector<std::string> words_;
+  std::vector<hunt::Mutant> mutants_;
   bool is_all_ = false;
   bool is_whole_ = false;
   std::string budget_;
   std::string unmutated_;
   std::string replay_;
+  std::string corpus_;
 };
 
 }  // namespace

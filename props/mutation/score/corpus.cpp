@@ -4,15 +4,16 @@
 
 #include <chrono>
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine/files/small_file.h"
+#include "props/hunt/corpus.h"
+#include "props/hunt/program_hunt.h"
 #include "props/mutation/score/active_mutant.h"
 #include "props/mutation/score/mutant_table.h"
-#include "props/train/case_draw.h"
-#include "sim/schedulers/random.h"
-#include "sim/schedulers/record.h"
-#include "sim/schedulers/replay.h"
+#include "props/program/shrink.h"
+#include "props/program/source_chooser.h"
+#include "props/train/subject.h"
 
 namespace zeroproof::mutation {
 
@@ -38,16 +39,24 @@ class MutantScope final : public train::RankScope {
   }
 };
 
-CaseResult judged(const CorpusRun& run, int mutant, unsigned char* reached, Chooser& chooser) {
-  Fault fault{.id = "mutant"};
-  fault.subject.enter = [=] { return std::make_unique<MutantScope>(mutant, reached); };
-  CaseResult result;
+hunt::CaseResult judged(const CorpusRun& run, int mutant, unsigned char* reached,
+                        Chooser& chooser) {
+  train::Subject subject;
+  subject.enter = [=] { return std::make_unique<MutantScope>(mutant, reached); };
+  const program::EngineVariant variant{.subject = &subject};
+  hunt::CaseResult result;
   if (run.is_of_events) {
-    run.case_run->judge_events(&fault, chooser, result);
+    run.program->judge_events(variant, chooser, result);
   } else {
-    run.case_run->judge_values(&fault, chooser, result);
+    run.program->judge_values(variant, chooser, result);
   }
   return result;
+}
+
+hunt::CaseResult replayed(const CorpusRun& run, int mutant, unsigned char* reached) {
+  program::Source source(run.schedule);
+  program::SourceChooser chooser(source);
+  return judged(run, mutant, reached, chooser);
 }
 
 double now() {
@@ -62,48 +71,43 @@ class CorpusMaker {
   Result<void> add_file(const std::string& path) {
     const auto text = read_small_file(path, kFileBytesMax);
     if (!text) return tl::unexpected(text.error());
-    const auto rows = nlohmann::json::parse(*text, nullptr, false);
-    if (!rows.is_object())
-      return fail(ErrorCode::usage, fmt::format("{}: no object of counterexamples", path));
-    for (const auto& [id, row] : rows.items()) {
-      if (!row.contains("schedule")) continue;
-      const auto token = read_token(row.at("schedule").get<std::string>(), id);
-      if (!token) return tl::unexpected(token.error());
-      const Counterexample& one = token->counterexample;
-      ReplayScheduler scheduler(one.choices, ReplayFit::lenient);
-      add({.name = id,
-           .case_run = std::make_shared<CaseRun>(one.spec),
-           .is_of_events = one.is_of_events},
-          scheduler);
-    }
+    const auto entry = hunt::parse_corpus_entry(*text, path);
+    if (!entry) return tl::unexpected(entry.error());
+    auto runnable = program::RunnableProgram::make(entry->program);
+    if (!runnable) return tl::unexpected(runnable.error());
+    add({.name = path,
+         .program = std::make_shared<hunt::ProgramCase>(std::move(*runnable)),
+         .is_of_events = entry->is_of_events,
+         .schedule = entry->schedule});
     return {};
   }
 
   void add_drawn(std::uint64_t number, std::uint64_t seed) {
-    const auto case_run = std::make_shared<CaseRun>(train::draw_case(seed));
+    hunt::DrawnProgram drawn = hunt::draw_case(program::Source(hunt::case_seed(seed, number)));
+    if (!drawn.program) return;
+    const std::shared_ptr<hunt::ProgramCase> program = std::move(drawn.program);
     for (const bool is_of_events : {false, true}) {
-      RandomScheduler random(is_of_events ? ~seed : seed);
-      add({.name = fmt::format("case {}", number),
-           .case_run = case_run,
-           .is_of_events = is_of_events},
-          random);
+      program::Source source = drawn.source;
+      CorpusRun run{
+          .name = fmt::format("case {}", number), .program = program, .is_of_events = is_of_events};
+      program::SourceChooser chooser(source);
+      judged(run, 0, nullptr, chooser);
+      const auto values = program::values_of(source.choices());
+      const std::size_t drawn_choices = drawn.source.choices().list.size();
+      run.schedule.assign(values.begin() + static_cast<std::ptrdiff_t>(drawn_choices),
+                          values.end());
+      add(std::move(run));
     }
   }
 
   Corpus take() { return std::move(corpus_); }
 
  private:
-  // Twice: the first run makes the baseline, which is kept, and the choices.
-  void add(CorpusRun run, Scheduler& scheduler) {
+  void add(CorpusRun run) {
+    (void)run.program->reference();  // no part of the time
     run.reached.resize(mutant_table().size() + 1);
-    RecordScheduler record(scheduler);
-    record.new_execution();
-    judged(run, 0, nullptr, record);
-    run.choices = record.choices();
-    ReplayScheduler again(run.choices, ReplayFit::lenient);
-    again.new_execution();
     const double start = now();
-    const CaseResult result = judged(run, 0, run.reached.data(), again);
+    const hunt::CaseResult result = replayed(run, 0, run.reached.data());
     run.seconds = now() - start;
     if (!result.falsified.empty()) {
       corpus_.dropped.push_back(run.name);
@@ -124,15 +128,12 @@ Result<Corpus> make_corpus(const std::vector<std::string>& files, std::uint64_t 
   CorpusMaker maker(say);
   for (const std::string& file : files)
     if (auto added = maker.add_file(file); !added) return tl::unexpected(added.error());
-  for (std::uint64_t number = 0; number < random_cases; ++number)
-    maker.add_drawn(number, seed * 1'000'003 + number);
+  for (std::uint64_t number = 0; number < random_cases; ++number) maker.add_drawn(number, seed);
   return maker.take();
 }
 
-std::optional<Falsified> run_mutant(const CorpusRun& run, int mutant) {
-  ReplayScheduler scheduler(run.choices, ReplayFit::lenient);
-  scheduler.new_execution();
-  const CaseResult result = judged(run, mutant, nullptr, scheduler);
+std::optional<hunt::Falsified> run_mutant(const CorpusRun& run, int mutant) {
+  const hunt::CaseResult result = replayed(run, mutant, nullptr);
   if (result.falsified.empty()) return std::nullopt;
   return result.falsified.front();
 }

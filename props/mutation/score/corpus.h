@@ -7,17 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "props/mutation/hunt.h"
+#include "props/hunt/program_case.h"
+#include "zeroproof/internal/model/choice.h"
 #include "zeroproof/model/result.h"
 
 namespace zeroproof::mutation {
 
 // One run of one case, which holds on the unmutated engine.
 struct CorpusRun {
-  std::string name;                   // an id of a fault, or "case 7"
-  std::shared_ptr<CaseRun> case_run;  // its baseline is known
+  std::string name;                            // a file, or "case 7"
+  std::shared_ptr<hunt::ProgramCase> program;  // its reference is known
   bool is_of_events = false;
-  Choices choices;
+  std::vector<std::uint32_t> schedule;
   std::vector<unsigned char> reached;  // by number of a mutant: whether it asks
   double seconds = 0.0;
 };
@@ -27,12 +28,12 @@ struct Corpus {
   std::vector<std::string> dropped;  // what does not hold on the unmutated engine
 };
 
-// The schedules of files as tests/mutation/counterexamples.json, then `random_cases` drawn ones in
-// both of their runs. `say`: after each run.
+// The entries of files as `zeroproof-mutation programs --write-corpus` writes them, then
+// `random_cases` drawn programs in both of their runs. `say`: after each run.
 Result<Corpus> make_corpus(const std::vector<std::string>& files, std::uint64_t random_cases,
                            std::uint64_t seed, const std::function<void(std::size_t runs)>& say);
 
 // The run once more, with a mutant; 0: with none. What it falsifies first, if anything.
-std::optional<Falsified> run_mutant(const CorpusRun& run, int mutant);
+std::optional<hunt::Falsified> run_mutant(const CorpusRun& run, int mutant);
 
 }  // namespace zeroproof::mutation

@@ -1,6 +1,8 @@
 // `zeroproof-mutation score`: the mutants that rules make of statements.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <thread>
@@ -15,12 +17,13 @@ namespace zeroproof {
 namespace {
 
 constexpr std::uint64_t kMostWorkers = 64;
-constexpr const char* kPinned = ZP_SOURCE_DIR "/tests/mutation/";
+constexpr const char* kPinned = ZP_SOURCE_DIR "/tests/mutation/corpus";
 
 class ScoreVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(corpus_, {"FILE", "counterexamples to run (default: those of tests/mutation)"});
+    flags.add_words(corpus_,
+                    {"FILE", "corpus entries to run (default: those of tests/mutation/corpus)"});
     flags.add_value("cases", cases_, {"N", "drawn cases beside them (default 100)"});
     flags.add_value("mutants", mutants_,
                     {"LIST", "numbers of mutants, with commas (default: all)"});
@@ -65,8 +68,10 @@ class ScoreVerb final : public Verb {
   std::vector<std::string> files() const {
     if (!corpus_.empty()) return corpus_;
     std::vector<std::string> files;
-    for (const char* name : {"counterexamples", "further_faults", "further_faults_closed"})
-      files.push_back(fmt::format("{}{}.json", kPinned, name));
+    std::error_code none;
+    for (const auto& file : std::filesystem::directory_iterator(kPinned, none))
+      files.push_back(file.path().string());
+    std::ranges::sort(files);
     return files;
   }
 

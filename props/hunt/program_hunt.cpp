@@ -1,4 +1,4 @@
-#include "props/mutation/program_hunt.h"
+#include "props/hunt/program_hunt.h"
 
 #include <algorithm>
 #include <exception>
@@ -12,18 +12,51 @@
 #include "props/program/source_chooser.h"
 #include "sim/schedule.h"
 
-namespace zeroproof::mutation {
+namespace zeroproof::hunt {
 namespace {
+
+using program::EngineVariant;
 
 constexpr std::size_t kPoolMax = 4096;  // programs that are kept with their references
 constexpr std::string_view kPrefix = "program/";
+
+EngineVariant variant_of(const Mutant* fault) {
+  return fault ? fault->variant : EngineVariant{};
+}
+
+// One of the two runs, and the choices that it and its program made.
+struct JudgedRun {
+  CaseResult result;
+  program::Choices choices;
+};
+
+JudgedRun judge_one(DrawnProgram& drawn, bool is_of_events, const EngineVariant& variant) {
+  program::Source source = drawn.source;
+  program::SourceChooser chooser(source);
+  JudgedRun run;
+  if (is_of_events)
+    drawn.program->judge_events(variant, chooser, run.result);
+  else
+    drawn.program->judge_values(variant, chooser, run.result);
+  run.choices = source.choices();
+  return run;
+}
+
+std::optional<ProgramReplay> replay_drawn(DrawnProgram drawn, bool is_of_events,
+                                          const EngineVariant& variant) {
+  if (!drawn.program) return std::nullopt;
+  const program::RunnableProgram& runnable = drawn.program->runnable();
+  return ProgramReplay{judge_one(drawn, is_of_events, variant).result,
+                       program::program_text(runnable.program(), &runnable.contract())};
+}
+
+}  // namespace
 
 std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number) {
   return seed * 1'000'003 + number;
 }
 
-// What is no program is none by its contract, or for the reference.
-DrawnProgram draw(program::Source source) {
+DrawnProgram draw_case(program::Source source) {
   DrawnProgram drawn{std::move(source), nullptr, ""};
   auto runnable = program::RunnableProgram::make(program::draw_program(drawn.source));
   if (!runnable) {
@@ -40,45 +73,25 @@ DrawnProgram draw(program::Source source) {
   return drawn;
 }
 
-// One of the two runs, and the choices that it and its program made.
-struct JudgedRun {
-  CaseResult result;
-  program::Choices choices;
-};
-
-JudgedRun judge_one(DrawnProgram& drawn, bool is_of_events, const Fault* fault) {
-  program::Source source = drawn.source;
-  program::SourceChooser chooser(source);
-  JudgedRun run;
-  if (is_of_events)
-    drawn.program->judge_events(fault, chooser, run.result);
-  else
-    drawn.program->judge_values(fault, chooser, run.result);
-  run.choices = source.choices();
-  return run;
-}
-
-}  // namespace
-
 DrawnProgram& ProgramHunter::at(std::uint64_t number) {
   if (const auto known = pool_.find(number); known != pool_.end()) return known->second;
   if (pool_.size() >= kPoolMax) pool_.clear();
-  return pool_.emplace(number, draw(program::Source(case_seed(options_.seed, number))))
+  return pool_.emplace(number, options_.draw(program::Source(case_seed(options_.seed, number))))
       .first->second;
 }
 
-CaseResult ProgramHunter::judge(DrawnProgram& drawn, const Fault* fault, CaseRun::Depth depth,
+CaseResult ProgramHunter::judge(DrawnProgram& drawn, const Mutant* fault, Depth depth,
                                 program::Choices (&made)[2]) {
   program::Source sources[] = {drawn.source, drawn.source};
   program::SourceChooser choosers[] = {program::SourceChooser(sources[0]),
                                        program::SourceChooser(sources[1])};
-  const CaseResult result =
-      drawn.program->run(fault, depth, [&](int run) -> Chooser& { return choosers[run]; });
+  const CaseResult result = drawn.program->run(variant_of(fault), depth,
+                                               [&](int run) -> Chooser& { return choosers[run]; });
   for (int run = 0; run < 2; ++run) made[run] = sources[run].choices();
   return result;
 }
 
-ProgramFound ProgramHunter::hunt(const Fault& fault) {
+ProgramFound ProgramHunter::hunt(const Mutant& fault) {
   ProgramFound found{.fault = &fault};
   const std::int64_t start = watch_.now_ns();
   const auto seconds = [&] { return static_cast<double>(watch_.now_ns() - start) * 1e-9; };
@@ -88,7 +101,7 @@ ProgramFound ProgramHunter::hunt(const Fault& fault) {
     DrawnProgram& drawn = at(number);
     if (!drawn.program) continue;
     program::Choices made[2];
-    const CaseResult result = judge(drawn, &fault, CaseRun::Depth::first, made);
+    const CaseResult result = judge(drawn, &fault, Depth::first, made);
     found.executions += result.executions;
     const Falsified* const falsified = result.find(fault.properties);
     if (!falsified) continue;
@@ -96,7 +109,7 @@ ProgramFound ProgramHunter::hunt(const Fault& fault) {
     ProgramCounterexample counterexample{program::values_of(made[is_of_events ? 1 : 0]),
                                          is_of_events};
     // A finding that is not the fault's is the harness's or the engine's.
-    const auto without = replay(counterexample, fault.reference);
+    const auto without = replay_of(counterexample, fault.reference);
     if (!without || !without->result.falsified.empty()) continue;
     found.is_found = true;
     found.case_number = number;
@@ -116,9 +129,9 @@ void ProgramHunter::finish(ProgramFound& found) {
   const bool is_of_events = found.counterexample.is_of_events;
   const program::StillFails fails =
       [&](const std::vector<std::uint32_t>& values) -> std::optional<program::Choices> {
-    DrawnProgram tried = draw(program::Source(values));
+    DrawnProgram tried = options_.draw(program::Source(values));
     if (!tried.program) return std::nullopt;
-    JudgedRun again = judge_one(tried, is_of_events, found.fault);
+    JudgedRun again = judge_one(tried, is_of_events, variant_of(found.fault));
     if (!again.result.find(number)) return std::nullopt;
     if (found.fault &&
         !judge_one(tried, is_of_events, found.fault->reference).result.falsified.empty())
@@ -131,7 +144,7 @@ void ProgramHunter::finish(ProgramFound& found) {
   const program::Shrunk shrunk = program::shrink(*start, fails, options_.shrink_runs);
   found.counterexample.values = program::values_of(shrunk.choices);
   found.shrink_runs = shrunk.runs;
-  if (const auto last = replay(found.counterexample, found.fault))
+  if (const auto last = replay_of(found.counterexample, variant_of(found.fault)))
     if (const Falsified* const falsified = last->result.find(number))
       found.finding = falsified->text;
 }
@@ -157,13 +170,13 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
       continue;
     }
     program::Choices made[2];
-    const CaseResult result = judge(drawn, nullptr, CaseRun::Depth::all, made);
+    const CaseResult result = judge(drawn, nullptr, Depth::all, made);
     run.executions += result.executions;
     pool_.clear();
     if (result.falsified.empty()) continue;
     for (const bool is_of_events : {false, true}) {
       found.counterexample = {program::values_of(made[is_of_events ? 1 : 0]), is_of_events};
-      const auto again = replay(found.counterexample, nullptr);
+      const auto again = replay_of(found.counterexample, {});
       if (again && !again->result.falsified.empty()) {
         found.property = again->result.falsified.front().property;
         found.finding = again->result.falsified.front().text;
@@ -178,13 +191,21 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
   return run;
 }
 
+std::optional<ProgramReplay> ProgramHunter::replay_of(const ProgramCounterexample& counterexample,
+                                                      const EngineVariant& variant) const {
+  return replay_drawn(options_.draw(program::Source(counterexample.values)),
+                      counterexample.is_of_events, variant);
+}
+
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
-                                    const Fault* fault) {
-  DrawnProgram drawn = draw(program::Source(counterexample.values));
-  if (!drawn.program) return std::nullopt;
-  const program::RunnableProgram& runnable = drawn.program->runnable();
-  return ProgramReplay{judge_one(drawn, counterexample.is_of_events, fault).result,
-                       program::program_text(runnable.program(), &runnable.contract())};
+                                    const EngineVariant& variant) {
+  return replay_drawn(draw_case(program::Source(counterexample.values)),
+                      counterexample.is_of_events, variant);
+}
+
+std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
+                                    const Mutant* fault) {
+  return replay(counterexample, variant_of(fault));
 }
 
 std::string token_of(const ProgramCounterexample& counterexample, std::string_view id) {
@@ -204,4 +225,4 @@ Result<ProgramCounterexample> read_program_token(std::string_view text, std::str
   return ProgramCounterexample{schedule->choices, judge->second == "events"};
 }
 
-}  // namespace zeroproof::mutation
+}  // namespace zeroproof::hunt

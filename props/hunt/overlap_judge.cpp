@@ -1,14 +1,13 @@
-#include "props/mutation/overlap_judge.h"
+#include "props/hunt/overlap_judge.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "props/mutation/case_parameters.h"
 #include "zeroproof/internal/model/tensor_impl.h"
 
-namespace zeroproof::mutation {
+namespace zeroproof::hunt {
 namespace {
 
 constexpr StreamId kCompute{static_cast<std::int32_t>(StreamRole::compute)};
@@ -23,36 +22,7 @@ constexpr std::size_t kGathersMax = 12;
 // An all-gather is copied in, travels, and is copied out: that are two parts of its stream's work.
 constexpr std::int64_t kPartsOfGather = 2;
 
-// Two flat buffers that take turns, and one rank that owns all of what is reduced; an abort waits
-// for what it then drops.
-bool has_two_buffers(const train::CaseSpec& spec) {
-  const auto fits = [&](const train::LayerSpec& layer) {
-    return layer.outputs * layer.inputs <= spec.bucket && layer.outputs <= spec.bucket;
-  };
-  return spec.has_overlap != 0 && spec.ranks == 1 && (spec.stage == 1 || spec.stage == 2) &&
-         spec.is_scattered == 0 && spec.engines == 1 &&
-         (has_layers_alone(spec) || spec.bucket >= 4) && std::ranges::all_of(spec.layers, fits) &&
-         std::ranges::none_of(spec.micros, train::has_abort);
-}
-
-// Contexts of the user and reads past a module gather as well, and wait for nothing on the host.
-bool gathers_for_modules(const train::CaseSpec& spec) {
-  const auto gathers = [](const train::MicroSpec& micro) {
-    return micro.gathers + micro.detour + micro.looks + micro.has_bypass + micro.past_engine != 0 ||
-           micro.interrupt != 0 || micro.idle_forward == 3;
-  };
-  return spec.stage == 3 && spec.skips_frames == 0 && spec.reads + spec.returns == 0 &&
-         std::ranges::none_of(spec.micros, gathers);
-}
-
 }  // namespace
-
-OverlapRules overlap_rules_of(const train::CaseSpec& spec) {
-  return {.judges_reductions = has_two_buffers(spec),
-          .judges_host = spec.stage == 3,
-          .judges_gathers = gathers_for_modules(spec),
-          .engines = spec.engines};
-}
 
 OverlapJudge::OverlapJudge(const OverlapRules& rules)
     : is_judged_(rules.judges_reductions),
@@ -181,4 +151,4 @@ void AccessWatch::Both::on_free(const Storage& storage) {
   second_.on_free(storage);
 }
 
-}  // namespace zeroproof::mutation
+}  // namespace zeroproof::hunt

@@ -4,15 +4,28 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "props/mutation/fault.h"
-#include "props/mutation/program_case.h"
+#include "props/hunt/mutant.h"
+#include "props/hunt/program_case.h"
 #include "props/program/source.h"
 
-namespace zeroproof::mutation {
+namespace zeroproof::hunt {
+
+// A program, and the source as it stands after it: each run goes on from a copy.
+struct DrawnProgram {
+  program::Source source;
+  std::unique_ptr<ProgramCase> program;  // null: it is none
+  std::string problem;                   // why
+};
+
+// What is no program is none by its contract, or for the reference.
+DrawnProgram draw_case(program::Source source);
+// Of the source that case `number` is drawn from.
+std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number);
 
 struct ProgramHuntOptions {
   std::uint64_t seed = 0;
@@ -20,13 +33,8 @@ struct ProgramHuntOptions {
   std::int64_t time_max_ns = 20'000'000'000;  // of one fault
   bool minimizes = true;
   std::size_t shrink_runs = 2'000;
-};
-
-// A program, and the source as it stands after it: each run goes on from a copy.
-struct DrawnProgram {
-  program::Source source;
-  std::unique_ptr<ProgramCase> program;  // null: it is none
-  std::string problem;                   // why
+  // Where programs come from; one that is given draws nothing, and only its orders differ.
+  std::function<DrawnProgram(program::Source)> draw = draw_case;
 };
 
 // A program with one order of one of its two runs, as the choices that both are drawn from.
@@ -38,7 +46,7 @@ struct ProgramCounterexample {
 // What became of the hunt for one fault; of a finding of the unmutated engine, where `fault` is
 // null.
 struct ProgramFound {
-  const Fault* fault = nullptr;  // static
+  const Mutant* fault = nullptr;  // outlives it
   bool is_found = false;
   const Property* property = nullptr;  // static
   std::string finding;
@@ -56,13 +64,19 @@ struct ProgramHuntWatch {
   std::function<bool()> should_stop = {};
 };
 
+// A counterexample that ran again.
+struct ProgramReplay {
+  CaseResult result;
+  std::string text;  // the program
+};
+
 // Draws programs by their numbers, the same for all faults, and judges them. Not thread-safe.
 class ProgramHunter {
  public:
   ProgramHunter(const ProgramHuntOptions& options, ProgramHuntWatch watch)
       : options_(options), watch_(std::move(watch)) {}
 
-  ProgramFound hunt(const Fault& fault);
+  ProgramFound hunt(const Mutant& fault);
 
   struct Unmutated {
     std::uint64_t cases = 0;
@@ -76,9 +90,11 @@ class ProgramHunter {
 
  private:
   DrawnProgram& at(std::uint64_t number);
-  CaseResult judge(DrawnProgram& drawn, const Fault* fault, CaseRun::Depth depth,
+  CaseResult judge(DrawnProgram& drawn, const Mutant* fault, Depth depth,
                    program::Choices (&made)[2]);
   void finish(ProgramFound& found);
+  std::optional<ProgramReplay> replay_of(const ProgramCounterexample& counterexample,
+                                         const program::EngineVariant& variant) const;
 
   ProgramHuntOptions options_;
   ProgramHuntWatch watch_;
@@ -87,15 +103,13 @@ class ProgramHunter {
 
 // Runs a counterexample again. Null fault: the unmutated engine. None where the values are drawn
 // as no program.
-struct ProgramReplay {
-  CaseResult result;
-  std::string text;  // the program
-};
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
-                                    const Fault* fault);
+                                    const Mutant* fault);
+std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
+                                    const program::EngineVariant& variant);
 
 // "zps1:program/A01:…", and back.
 std::string token_of(const ProgramCounterexample& counterexample, std::string_view id);
 Result<ProgramCounterexample> read_program_token(std::string_view text, std::string_view where);
 
-}  // namespace zeroproof::mutation
+}  // namespace zeroproof::hunt

@@ -9,11 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "props/train/case_spec.h"
 #include "props/train/stream_judge.h"
 #include "zeroproof/internal/engine/runtime/access.h"
 
-namespace zeroproof::mutation {
+namespace zeroproof::hunt {
 
 // What of a program's overlap is judged.
 struct OverlapRules {
@@ -22,7 +21,6 @@ struct OverlapRules {
   bool judges_gathers = false;     // stage 3, and modules alone gather
   int engines = 1;
 };
-OverlapRules overlap_rules_of(const train::CaseSpec& spec);
 
 // Whether the computation of one rank waits for all that is reduced beside it without a use for
 // what that made, or its host for what it has only just queued: R20. Storages are told apart by
@@ -100,4 +98,4 @@ class AccessWatch final : public train::RunWatch {
   Both both_;
 };
 
-}  // namespace zeroproof::mutation
+}  // namespace zeroproof::hunt

@@ -2,14 +2,14 @@
 
 #include <string_view>
 
-#include "props/mutation/overlap_judge.h"
+#include "props/hunt/overlap_judge.h"
 #include "props/program/program.h"
 
-namespace zeroproof::mutation {
+namespace zeroproof::hunt {
 
 // Whether a monitor speaks about such a program.
 bool is_applicable(const program::Program& program, std::string_view property);
 
 OverlapRules overlap_rules_of(const program::Program& program);
 
-}  // namespace zeroproof::mutation
+}  // namespace zeroproof::hunt

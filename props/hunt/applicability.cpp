@@ -1,4 +1,4 @@
-#include "props/mutation/applicability.h"
+#include "props/hunt/applicability.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,7 +7,7 @@
 
 #include "props/interpreter/program_count.h"
 
-namespace zeroproof::mutation {
+namespace zeroproof::hunt {
 namespace {
 
 using program::Backward;
@@ -177,4 +177,4 @@ OverlapRules overlap_rules_of(const Program& program) {
           .engines = static_cast<int>(program.engines.size())};
 }
 
-}  // namespace zeroproof::mutation
+}  // namespace zeroproof::hunt

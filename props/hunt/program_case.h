@@ -4,11 +4,10 @@
 #include <optional>
 #include <vector>
 
+#include "props/hunt/case_result.h"
 #include "props/interpreter/program_run.h"
-#include "props/mutation/case_run.h"
-#include "props/mutation/fault.h"
 
-namespace zeroproof::mutation {
+namespace zeroproof::hunt {
 
 // One program under all judges: what its ranks see against the unsharded reference, what the
 // simulated world sees, races of streams, and in a run of its own the properties of every rank's
@@ -22,19 +21,18 @@ class ProgramCase {
   // What ranks see of each world; runs once. Throws where the program is none for the reference.
   const std::vector<std::vector<program::Observations>>& reference();
 
-  // With the fault; null: the unmutated engine. Choices come from `chooser_of(run)`, a fresh one
-  // for each of the two runs.
+  // Choices come from `chooser_of(run)`, a fresh one for each of the two runs.
   template <class ChooserOf>
-  CaseResult run(const Fault* fault, CaseRun::Depth depth, ChooserOf chooser_of) {
+  CaseResult run(const program::EngineVariant& variant, Depth depth, ChooserOf chooser_of) {
     CaseResult result;
-    judge_values(fault, chooser_of(0), result);
-    if (depth == CaseRun::Depth::all || result.falsified.empty())
-      judge_events(fault, chooser_of(1), result);
+    judge_values(variant, chooser_of(0), result);
+    if (depth == Depth::all || result.falsified.empty())
+      judge_events(variant, chooser_of(1), result);
     return result;
   }
 
-  void judge_values(const Fault* fault, Chooser& chooser, CaseResult& result);
-  void judge_events(const Fault* fault, Chooser& chooser, CaseResult& result);
+  void judge_values(const program::EngineVariant& variant, Chooser& chooser, CaseResult& result);
+  void judge_events(const program::EngineVariant& variant, Chooser& chooser, CaseResult& result);
 
  private:
   void compare(const program::SegmentRun& run, std::size_t segment, CaseResult& result);
@@ -43,4 +41,4 @@ class ProgramCase {
   std::optional<std::vector<std::vector<program::Observations>>> reference_;
 };
 
-}  // namespace zeroproof::mutation
+}  // namespace zeroproof::hunt

@@ -1,20 +1,19 @@
-#include "props/mutation/program_case.h"
+#include "props/hunt/program_case.h"
 
 #include <algorithm>
 #include <memory>
 #include <string>
 
-#include "model/check.h"
+#include "props/hunt/applicability.h"
+#include "props/hunt/overlap_judge.h"
 #include "props/interpreter/difference.h"
 #include "props/interpreter/judged_ranks.h"
 #include "props/interpreter/observe.h"
-#include "props/mutation/applicability.h"
-#include "props/mutation/overlap_judge.h"
 #include "props/run_properties.h"
 #include "props/train/cell_run.h"
 #include "props/train/run_judge.h"
 
-namespace zeroproof::mutation {
+namespace zeroproof::hunt {
 namespace {
 
 using program::Observed;
@@ -42,19 +41,6 @@ std::string_view number_of(Observed what) {
   return "R6";
 }
 
-program::EngineVariant variant_of(const Fault* fault) {
-  train::TrainCell cell;
-  mutate(fault, cell);
-  program::EngineVariant variant{.policy = cell.policy,
-                                 .quirks = cell.quirks,
-                                 .subject = cell.subject,
-                                 .fallback_rule = cell.fallback_rule};
-  if (cell.api == train::AutogradApi::none) variant.autograd = program::World::Autograd::no_counts;
-  if (cell.api == train::AutogradApi::no_callback)
-    variant.autograd = program::World::Autograd::no_callback;
-  return variant;
-}
-
 // What the world saw explains the errors that followed.
 void judge_run(const program::SegmentRun& run, CaseResult& result) {
   for (const sim::Finding& finding : run.findings)
@@ -77,12 +63,13 @@ const std::vector<std::vector<program::Observations>>& ProgramCase::reference() 
   return *reference_;
 }
 
-void ProgramCase::judge_values(const Fault* fault, Chooser& chooser, CaseResult& result) {
+void ProgramCase::judge_values(const program::EngineVariant& variant, Chooser& chooser,
+                               CaseResult& result) {
   const Program& program = runnable_->program();
   const int last = runnable_->segments().back().ranks * program.world.tensor;
   AccessWatch streams(last, overlap_rules_of(program));
   const program::ProgramRun run = program::run_program(
-      *runnable_, {.variant = variant_of(fault), .chooser = &chooser, .watch = &streams});
+      *runnable_, {.variant = variant, .chooser = &chooser, .watch = &streams});
   ++result.executions;
   result.events = run.steps;
   for (std::size_t i = 0; i < run.segments.size(); ++i) {
@@ -109,11 +96,11 @@ void ProgramCase::compare(const program::SegmentRun& run, std::size_t segment, C
   if (const auto differing = program::difference_of_ranks(all)) result.add("P40", *differing);
 }
 
-void ProgramCase::judge_events(const Fault* fault, Chooser& chooser, CaseResult& result) {
+void ProgramCase::judge_events(const program::EngineVariant& variant, Chooser& chooser,
+                               CaseResult& result) {
   train::RunJudge judge(program::judged_ranks(*runnable_));
   const program::ProgramRun run = program::run_program(
-      *runnable_,
-      {.observes = false, .variant = variant_of(fault), .chooser = &chooser, .watch = &judge});
+      *runnable_, {.observes = false, .variant = variant, .chooser = &chooser, .watch = &judge});
   ++result.executions;
   result.events = run.steps;
   for (const program::SegmentRun& segment : run.segments) judge_run(segment, result);
@@ -122,4 +109,4 @@ void ProgramCase::judge_events(const Fault* fault, Chooser& chooser, CaseResult&
   add_all(runnable_->program(), judge.finish(train::errors_of(run.segments.back().ranks)), result);
 }
 
-}  // namespace zeroproof::mutation
+}  // namespace zeroproof::hunt

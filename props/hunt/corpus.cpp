@@ -1,0 +1,109 @@
+#include "props/hunt/corpus.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "props/program/draw.h"
+#include "props/program/json_lines.h"
+#include "props/program/program_json.h"
+#include "props/program/source_chooser.h"
+
+namespace zeroproof::hunt {
+namespace {
+
+constexpr const char* kSchema = "zeroproof.program_corpus/1";
+
+using OrderedJson = nlohmann::ordered_json;
+
+// What has to be read of an entry beside its program.
+bool is_whole(const OrderedJson& document) {
+  const auto is_text = [&](const char* key) {
+    return document.contains(key) && document[key].is_string();
+  };
+  return document.is_object() && document.value("schema", OrderedJson()) == kSchema &&
+         is_text("fault") && is_text("property") && is_text("judge") &&
+         document.contains("schedule") && document["schedule"].is_array() &&
+         document.contains("program");
+}
+
+}  // namespace
+
+Result<CorpusEntry> corpus_entry_of(const ProgramFound& found) {
+  const ProgramCounterexample& counterexample = found.counterexample;
+  program::Source source(counterexample.values);
+  CorpusEntry entry{.fault = found.fault ? found.fault->id : "",
+                    .property = found.property ? std::string(found.property->number) : "",
+                    .is_of_events = counterexample.is_of_events,
+                    .schedule = {},
+                    .program = program::draw_program(source)};
+  if (const auto contract = program::Contract::of(entry.program); !contract)
+    return tl::unexpected(contract.error());
+  const std::size_t drawn = std::min(source.choices().list.size(), counterexample.values.size());
+  entry.schedule.assign(counterexample.values.begin() + static_cast<std::ptrdiff_t>(drawn),
+                        counterexample.values.end());
+  return entry;
+}
+
+std::string corpus_json(const CorpusEntry& entry) {
+  const OrderedJson document = {
+      {"schema", kSchema},
+      {"fault", entry.fault},
+      {"property", entry.property},
+      {"judge", entry.is_of_events ? "events" : "values"},
+      {"schedule", entry.schedule},
+      {"program", OrderedJson::parse(program::program_json(entry.program))}};
+  return program::json_lines(document.dump());
+}
+
+Result<CorpusEntry> parse_corpus_entry(std::string_view json, std::string_view where) {
+  const OrderedJson document = OrderedJson::parse(json, nullptr, false);
+  if (!is_whole(document))
+    return fail(ErrorCode::usage, fmt::format("{}: no document of {}", where, kSchema));
+  CorpusEntry entry;
+  entry.fault = document["fault"].get<std::string>();
+  entry.property = document["property"].get<std::string>();
+  entry.is_of_events = document["judge"] == "events";
+  for (const OrderedJson& choice : document["schedule"]) {
+    if (!choice.is_number_unsigned())
+      return fail(ErrorCode::usage,
+                  fmt::format("{}: /schedule: {} is no choice", where, choice.dump()));
+    entry.schedule.push_back(choice.get<std::uint32_t>());
+  }
+  auto program =
+      program::parse_program(document["program"].dump(), fmt::format("{}: /program", where));
+  if (!program) return tl::unexpected(program.error());
+  entry.program = std::move(*program);
+  return entry;
+}
+
+Result<CorpusCase> CorpusCase::make(const CorpusEntry& entry) {
+  auto runnable = program::RunnableProgram::make(entry.program);
+  if (!runnable) return tl::unexpected(runnable.error());
+  auto program = std::make_unique<ProgramCase>(std::move(*runnable));
+  try {
+    (void)program->reference();
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::usage, error.what());
+  }
+  return CorpusCase(std::move(program), entry);
+}
+
+CorpusCase::CorpusCase(std::unique_ptr<ProgramCase> program, const CorpusEntry& entry)
+    : program_(std::move(program)), is_of_events_(entry.is_of_events), schedule_(entry.schedule) {}
+
+CaseResult CorpusCase::run(const program::EngineVariant& variant) const {
+  program::Source source(schedule_);
+  program::SourceChooser chooser(source);
+  CaseResult result;
+  if (is_of_events_)
+    program_->judge_events(variant, chooser, result);
+  else
+    program_->judge_values(variant, chooser, result);
+  return result;
+}
+
+}  // namespace zeroproof::hunt

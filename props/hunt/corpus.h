@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "props/hunt/program_hunt.h"
+#include "props/program/program.h"
+#include "zeroproof/model/result.h"
+
+namespace zeroproof::hunt {
+
+// A counterexample that outlives changes of the grammar: the program itself, and the choices of one
+// of its two runs. A document of schema zeroproof.program_corpus/1.
+struct CorpusEntry {
+  std::string fault;     // its id; empty: the unmutated engine, which holds there again
+  std::string property;  // the number of the one that was falsified
+  bool is_of_events = false;
+  std::vector<std::uint32_t> schedule;
+  program::Program program;
+};
+
+// Errors: the choices are drawn as no program.
+Result<CorpusEntry> corpus_entry_of(const ProgramFound& found);
+
+std::string corpus_json(const CorpusEntry& entry);
+Result<CorpusEntry> parse_corpus_entry(std::string_view json, std::string_view where);
+
+// A program that is judged in the order that an entry says.
+class CorpusCase {
+ public:
+  // An error as Contract::of; or the reference refuses the program.
+  static Result<CorpusCase> make(const CorpusEntry& entry);
+
+  CaseResult run(const program::EngineVariant& variant) const;
+  const program::RunnableProgram& runnable() const { return program_->runnable(); }
+
+ private:
+  CorpusCase(std::unique_ptr<ProgramCase> program, const CorpusEntry& entry);
+
+  std::unique_ptr<ProgramCase> program_;
+  bool is_of_events_;
+  std::vector<std::uint32_t> schedule_;
+};
+
+}  // namespace zeroproof::hunt
