@@ -19,7 +19,7 @@ bool can_scale_whole(const Scene& scene) {
 
 bool can_spike(const Scene& scene) {
   return scene.config().stage3_module_granularity_threshold == 0 &&
-         scene.program().data.mode == Data::Mode::exact;
+         scene.program().data.is_exact();
 }
 
 double some_scale(Scene& scene) {
