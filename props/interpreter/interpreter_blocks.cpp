@@ -6,8 +6,8 @@
 #include "model/check.h"
 #include "model/transforms/transforms.h"
 #include "props/interpreter/interpreter.h"
-#include "zeroproof/internal/model/tensor_impl.h"
 #include "props/interpreter/program_count.h"
+#include "zeroproof/internal/model/tensor_impl.h"
 #include "zeroproof/model/functions.h"
 #include "zeroproof/model/usage_error.h"
 

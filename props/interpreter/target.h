@@ -22,6 +22,8 @@ class Target {
 
   virtual Autograd& autograd() = 0;
   virtual int rank() const = 0;  // of those that train different data
+  // Whether it is that rank of the world, or stands for it and its replicas.
+  virtual bool stands_for(int world_rank) const = 0;
   // The reference skips what is refused, and reads no files.
   virtual bool is_reference() const = 0;
   virtual TreeModule& model(std::size_t engine) = 0;

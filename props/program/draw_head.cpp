@@ -1,9 +1,11 @@
 // World, configuration, models and engines.
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "props/program/config_domains.h"
 #include "props/program/draw.h"
+#include "props/program/forward_flow.h"
 #include "props/program/rules.h"
 
 namespace zeroproof::program {
@@ -83,7 +85,7 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
   draw_loss_scale(source, policy, config);
   if (source.one_in(3)) config.overlap_comm = config.stage != 3;
   if (policy.has(Tag::contexts) && source.one_in(2)) config.enable_sanity_checks = true;
-  draw_config(source, config.stage, source.between(0, policy.is_plain ? 4 : 6), config);
+  draw_config(source, config.stage, source.between(0, policy.is_plain ? 8 : 14), config);
 }
 
 // --- gradients at the limits of their dtypes ----------------------------------------------------
@@ -135,6 +137,13 @@ EngineSpec simplest_engine(const std::string& name, const std::string& model) {
   return engine;
 }
 
+bool has_frozen_weight(const Model& model) {
+  return std::ranges::any_of(weight_owners(model), [](const Module* const owner) {
+    const Trained trained = trained_of(*owner);
+    return trained == Trained::frozen || trained == Trained::bias_only;
+  });
+}
+
 void draw_engine(Source& source, const Policy& policy, Program& program, EngineSpec& engine) {
   const Source::Scope scope(source, "engine");
   const auto try_out = [&](auto change) {
@@ -142,9 +151,10 @@ void draw_engine(Source& source, const Policy& policy, Program& program, EngineS
     change(engine);
     if (!head_problem(program).empty()) engine = before;
   };
-  if (source.one_in(4))
+  const std::uint32_t n = has_frozen_weight(program.model_of(engine.name)) ? 2 : 4;
+  if (source.one_in(n))
     try_out([&](EngineSpec& it) { it.parameter_groups = source.between(2, 3); });
-  if (source.one_in(4)) try_out([](EngineSpec& it) { it.lists_frozen = true; });
+  if (source.one_in(n)) try_out([](EngineSpec& it) { it.lists_frozen = true; });
   if (source.one_in(policy.has(Tag::loss_scaling) ? 3 : 8))
     try_out([&](EngineSpec& it) { it.custom_loss_scale = source.one_in(2) ? 4.0 : 32.0; });
   if (source.one_in(3)) try_out([&](EngineSpec& it) { it.grows_in = source.between(1, 3); });
