@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "model/baseline/exact_data.h"
 #include "model/check.h"
@@ -35,26 +36,40 @@ int carry_bits(std::int64_t count) {
   return bits_for(count - 1);
 }
 
-DType narrowest_of(const ZeroConfig& config) {
-  DType narrowest = config.model_dtype();
-  const auto take = [&](DType dtype) {
-    if (baseline::significand_bits(dtype) < baseline::significand_bits(narrowest))
-      narrowest = dtype;
-  };
-  take(config.communication_dtype());
-  if (config.torch_autocast.enabled) take(config.torch_autocast.dtype);
+DType narrower(DType a, DType b) {
+  return baseline::significand_bits(b) < baseline::significand_bits(a) ? b : a;
+}
+
+DType narrowest_of(const Program& program) {
+  const ZeroConfig& config = program.config;
+  DType narrowest = narrower(config.model_dtype(), config.communication_dtype());
+  if (config.torch_autocast.enabled) narrowest = narrower(narrowest, config.torch_autocast.dtype);
+  visit_statements(program.body, [&](const Statement& statement) {
+    const auto* const block = std::get_if<Block>(&statement.kind);
+    const auto dtype = block ? autocast_dtype(*block, config) : std::nullopt;
+    if (dtype) narrowest = narrower(narrowest, *dtype);
+  });
   return narrowest;
 }
 
 // So that what float16 holds is neither too large for the loss scale nor too small without one.
-int exponent_of(const ZeroConfig& config) {
+int exponent_of(const ZeroConfig& config, DType narrowest) {
   if (config.torch_autocast.enabled && config.torch_autocast.dtype == DType::float16) return -14;
-  const bool is_half = narrowest_of(config) == DType::float16;
-  return is_half ? -7 : 0;
+  return narrowest == DType::float16 ? -7 : 0;
 }
 
-bool divides_by_three(const Program& program) {
-  return program.world.ranks % 3 == 0 || program.config.gradient_accumulation_steps % 3 == 0;
+std::int64_t odd_part(std::int64_t number) {
+  while (number > 1 && number % 2 == 0) number /= 2;
+  return number;
+}
+
+// By what gradients are divided on their way, but for powers of two.
+std::int64_t odd_divisor(const Program& program) {
+  std::int64_t ranks = odd_part(program.world.ranks);
+  for (const Statement& statement : program.body)
+    if (const auto* const resume = std::get_if<Resume>(&statement.kind))
+      ranks = std::lcm(ranks, odd_part(resume->ranks));
+  return ranks * odd_part(std::max<std::int64_t>(program.config.gradient_accumulation_steps, 1));
 }
 
 }  // namespace
@@ -117,12 +132,13 @@ DataPlan::DataPlan(const Program& program)
       stage_(program.config.stage),
       seed_(program.data.seed),
       dtype_(program.config.model_dtype()),
-      narrowest_(narrowest_of(program.config)),
+      narrowest_(narrowest_of(program)),
       ranks_(program.world.ranks) {
   const WindowBounds bounds = window_bounds(program);
   slots_ = bounds.forwards;
-  weight_bits_ = bits_for(bounds.additions);
-  multiple_ = divides_by_three(program) ? 3.0 : 1.0;
+  additions_ = bounds.additions;
+  const std::int64_t multiple = odd_divisor(program);
+  multiple_ = static_cast<double>(multiple);
   bool is_undivided = false;
   for (const Statement& statement : program.body)
     if (const auto* const resume = std::get_if<Resume>(&statement.kind))
@@ -132,9 +148,9 @@ DataPlan::DataPlan(const Program& program)
     is_undivided = is_undivided || (backward && !backward->scale_wrt_gas);
     calls_modules_ = calls_modules_ || std::holds_alternative<CallModule>(statement.kind);
   });
-  bits_ = std::min(baseline::significand_bits(narrowest_), kBitsMost) - (multiple_ > 1.0 ? 2 : 0);
+  bits_ = std::min(baseline::significand_bits(narrowest_), kBitsMost) - carry_bits(multiple);
   if (is_undivided) bits_ -= carry_bits(program.config.gradient_accumulation_steps);
-  exponent_ = exponent_of(program.config);
+  exponent_ = exponent_of(program.config, narrowest_);
   for (const EngineSpec& engine : program.engines)
     tables_.emplace(engine.name, UseTable(program.model_of(engine.name)));
 }
@@ -160,23 +176,43 @@ TensorList DataPlan::module_inputs(const std::string& engine, const std::string&
   return inputs;
 }
 
-double DataPlan::exact(std::uint64_t hash, std::int64_t element, std::int64_t contribution,
-                       std::int64_t contributions, int bits) const {
-  const std::int64_t room = std::max(bits / weight_bits_, 1);
-  const std::int64_t step = room % contributions == 0 ? 1 : room;
-  const std::int64_t place =
-      (contribution + element * step + static_cast<std::int64_t>(seed_ % 64)) % contributions;
-  if (place >= room) return 0.0;
-  const auto used = static_cast<int>(std::min(room, contributions)) * weight_bits_;
-  const int spare = std::clamp(bits - used, 0, kShiftMost);
-  const auto shift = static_cast<int>(element % (spare + 1));
-  const double sign = (mix(hash + static_cast<std::uint64_t>(element)) & 1U) != 0 ? -1.0 : 1.0;
-  return sign * multiple_ *
-         std::ldexp(1.0, exponent_ + shift + static_cast<int>(place) * weight_bits_);
+double DataPlan::sign_of(const Place& place) {
+  return (mix(place.hash + static_cast<std::uint64_t>(place.element)) & 1U) != 0 ? -1.0 : 1.0;
+}
+
+// The contribution's place among all, another one for the next element.
+std::int64_t DataPlan::turn_of(const Place& place, std::int64_t room) const {
+  const std::int64_t step = room % place.contributions == 0 ? 1 : room;
+  return (place.contribution + place.element * step + static_cast<std::int64_t>(seed_ % 64)) %
+         place.contributions;
+}
+
+// A power of two, as far as there is room.
+double DataPlan::exact(const Place& place) const {
+  const int width = bits_for(additions_);
+  const std::int64_t room = std::max(place.bits / width, 1);
+  const std::int64_t turn = turn_of(place, room);
+  if (turn >= room) return 0.0;
+  const auto used = static_cast<int>(std::min(room, place.contributions)) * width;
+  const int spare = std::clamp(place.bits - used, 0, kShiftMost);
+  const auto shift = static_cast<int>(place.element % (spare + 1));
+  return sign_of(place) * std::ldexp(1.0, shift + static_cast<int>(turn) * width);
+}
+
+// A whole number, so small that the sum of all has room.
+double DataPlan::identity(const Place& place) const {
+  const std::int64_t room = std::max<std::int64_t>((std::int64_t{1} << place.bits) / additions_, 1);
+  if (turn_of(place, room) >= room) return 0.0;
+  const auto largest =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(room / place.contributions, 1));
+  const std::uint64_t element = static_cast<std::uint64_t>(place.element) * 7919U;
+  const std::uint64_t hash =
+      mix(mix(place.hash + element) ^ static_cast<std::uint64_t>(place.contribution));
+  return sign_of(place) * static_cast<double>(1 + (hash >> 8U) % largest);
 }
 
 // At what the dtypes on the way can just hold (Data::magnitude).
-double DataPlan::magnitude(int rank) const {
+double DataPlan::magnitude(std::int64_t slot, int rank) const {
   const bool is_first = rank == 0;
   switch (magnitude_) {
     case 0:
@@ -189,27 +225,42 @@ double DataPlan::magnitude(int rank) const {
       if (narrowest_ == DType::float16) return ranks_ * (is_first ? 32768.0 : 32.0);
       return ranks_ * (is_first ? 174.0 : 2.0);
     default:
-      return is_first ? 1.0 : std::ldexp(1.0, -9);
+      return slot == 0 ? 1.0 : std::ldexp(1.0, -9);
   }
 }
 
+// What depends on the weights, between -1/2 and 1/2.
+double DataPlan::real(const Place& place) const {
+  const auto element = static_cast<std::uint64_t>(place.element);
+  const auto contribution = static_cast<std::uint64_t>(place.contribution);
+  return static_cast<double>(mix(place.hash + element * 7919U + contribution) >> 40U) * 0x1p-24 -
+         0.5;
+}
+
+double DataPlan::number(const Place& place, std::int64_t slot, int rank) const {
+  switch (mode_) {
+    case Data::Mode::exact:
+      return multiple_ * std::ldexp(exact(place), exponent_);
+    case Data::Mode::identity:
+      return multiple_ * std::ldexp(identity(place), exponent_);
+    case Data::Mode::magnitude:
+      return magnitude(slot, rank);
+    case Data::Mode::real:
+      break;
+  }
+  return real(place);
+}
+
 Tensor DataPlan::factor(const Use& use, int uses, std::int64_t slot, int rank) const {
-  const std::uint64_t hash = mix(hash_of(use.weight) ^ seed_);
-  const std::int64_t contributions = slots_ * ranks_ * uses;
-  const std::int64_t contribution = ((slot % slots_) * ranks_ + rank) * uses + use.number;
-  const int bits = std::max(bits_ - carry_bits(use.summed_rows), 1);
+  const std::int64_t of_window = slot % slots_;
+  Place place{.hash = mix(hash_of(use.weight) ^ seed_),
+              .contribution = (of_window * ranks_ + rank) * uses + use.number,
+              .contributions = slots_ * ranks_ * uses,
+              .bits = std::max(bits_ - carry_bits(use.summed_rows), 1)};
   std::vector<double> values(static_cast<std::size_t>(numel(use.sizes)));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto element = static_cast<std::int64_t>(i);
-    if (mode_ == Data::Mode::exact)
-      values[i] = exact(hash, element, contribution, contributions, bits);
-    else if (mode_ == Data::Mode::magnitude)
-      values[i] = magnitude(rank);
-    else
-      values[i] = static_cast<double>(
-                      mix(hash + i * 7919U + static_cast<std::uint64_t>(contribution)) >> 40U) *
-                      0x1p-24 -
-                  0.5;
+  for (double& value : values) {
+    value = number(place, of_window, rank);
+    ++place.element;
   }
   return Tensor::of(values, use.sizes, dtype_);
 }

@@ -46,9 +46,10 @@ class UseTable {
 // The sizes of a node's weight as it is declared: [outputs, inputs] of a Linear.
 Shape weight_sizes(const Module& node);
 
-// What the forwards of a program contribute to gradients. In exact data every element of a weight
-// gets, of every forward, rank and use, a power of two of its own or zero, such that no sum of a
-// window needs more bits than the dtypes on the way have. Immutable.
+// What the forwards of a program contribute to gradients: to every element of a weight, of every
+// forward, rank and use, a number of its own, such that no sum of a window needs more bits than the
+// dtypes on the way have. In exact data the numbers are powers of two, some of which are left out
+// where bits are few; in identity data they are small whole numbers, which all fit. Immutable.
 class DataPlan {
  public:
   explicit DataPlan(const Program& program);
@@ -60,14 +61,25 @@ class DataPlan {
                            int rank) const;
   const UseTable& table(const std::string& engine) const { return tables_.at(engine); }
   bool is_real() const { return mode_ == Data::Mode::real; }
-  // A mean over three, or a third of a loss, is exact of multiples.
-  double multiple() const { return multiple_; }
 
  private:
+  // One contribution to one element.
+  struct Place {
+    std::uint64_t hash = 0;  // of the weight
+    std::int64_t element = 0;
+    std::int64_t contribution = 0;  // its number among so many
+    std::int64_t contributions = 1;
+    int bits = 1;  // of their sum
+  };
   Tensor factor(const Use& use, int uses, std::int64_t slot, int rank) const;
-  double exact(std::uint64_t hash, std::int64_t element, std::int64_t contribution,
-               std::int64_t contributions, int bits) const;
-  double magnitude(int rank) const;
+  double number(const Place& place, std::int64_t slot, int rank) const;
+  double exact(const Place& place) const;
+  double identity(const Place& place) const;
+  double magnitude(std::int64_t slot, int rank) const;
+  double real(const Place& place) const;
+  // The same for all contributions to an element, so that they never cancel.
+  static double sign_of(const Place& place);
+  std::int64_t turn_of(const Place& place, std::int64_t room) const;
 
   Data::Mode mode_;
   int magnitude_;
@@ -76,11 +88,11 @@ class DataPlan {
   DType dtype_;      // of the model
   DType narrowest_;  // on the way to the optimizer
   int ranks_;
-  std::int64_t slots_ = 1;  // forwards of a window, at most
-  int weight_bits_ = 1;     // how often backwards may add one contribution
-  int bits_ = 8;            // of a sum
-  int exponent_ = 0;        // of the smallest contribution
-  double multiple_ = 1.0;
+  std::int64_t slots_ = 1;      // forwards of a window, at most
+  std::int64_t additions_ = 1;  // of one contribution by backwards, at most
+  int bits_ = 8;                // of a sum
+  int exponent_ = 0;            // of the smallest contribution
+  double multiple_ = 1.0;       // of all, so that means over ranks and micro-batches are exact
   bool calls_modules_ = false;
   std::map<std::string, UseTable> tables_;  // by engine
 };

@@ -82,7 +82,10 @@ void EngineTarget::load(std::size_t engine, const Load& load, Observations& seen
     return;
   }
   check(loaded);
-  if (options_.observes) inspect(engine, Inspect::What::masters, seen);
+  if (!options_.observes) return;
+  inspect(engine, Inspect::What::masters, seen);
+  inspect(engine, Inspect::What::optimizer_state, seen);
+  see_counters(engine, seen);
 }
 
 // What a load will meet; the tag that it asks for.

@@ -42,6 +42,7 @@ class EngineTarget final : public Target {
 
   Autograd& autograd() override { return autograd_; }
   int rank() const override { return runtime().group(GroupKind::data).rank(); }
+  bool stands_for(int world_rank) const override { return runtime().rank() == world_rank; }
   bool is_reference() const override { return false; }
   Device device() const override { return options_.device; }
   TreeModule& model(std::size_t engine) override { return *modules_[engine]; }
@@ -100,6 +101,7 @@ class EngineTarget final : public Target {
   bool is_first_rank() const;
   Result<void> save_tag(std::size_t engine, const std::string& tag);
   Result<void> load_tag(std::size_t engine, const std::string& tag);
+  void see_counters(std::size_t engine, Observations& seen);
   void see_saved(std::size_t engine, const std::string& tag, Observations& seen);
   std::string prepare_failure(std::size_t engine, const Load& load);
   void save_misfit(std::size_t engine, const Load& load);

@@ -16,16 +16,21 @@ void EngineTarget::step(std::size_t engine, Observations& seen) {
   if (!is_boundary) return;
   seen.insert(seen.end(), own.begin(), own.end());
   observe_outcome(seen, prefix, outcome);
-  seen.push_back({Observed::counters,
-                  prefix + "counters",
-                  {},
-                  {static_cast<double>(it.micro_steps()), static_cast<double>(it.global_steps()),
-                   static_cast<double>(it.skipped_steps()),
-                   static_cast<double>(it.global_samples()), it.loss_scale()}});
+  see_counters(engine, seen);
   if (!options_.observes) return;
   observe(seen, Observed::update, prefix + "master ", it.full_parameters());
   observe(seen, Observed::update, prefix + "state ", it.full_optimizer_state());
   observe(seen, Observed::update, prefix + "weight ", weights(engine));
+}
+
+void EngineTarget::see_counters(std::size_t engine, Observations& seen) {
+  const Engine& it = *engines_[engine];
+  seen.push_back({Observed::counters,
+                  engine_prefix(program_, engine) + "counters",
+                  {},
+                  {static_cast<double>(it.micro_steps()), static_cast<double>(it.global_steps()),
+                   static_cast<double>(it.skipped_steps()),
+                   static_cast<double>(it.global_samples()), it.loss_scale()}});
 }
 
 std::vector<FullTensor> EngineTarget::weights(std::size_t engine) {

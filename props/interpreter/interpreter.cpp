@@ -115,7 +115,7 @@ std::shared_ptr<const ForwardPlan> Interpreter::plan_of(const Forward& forward,
     if (!skip.rank || *skip.rank == target_.rank()) plan->skipped.push_back(skip.module);
   if (forward.spike) {
     plan->spiked = forward.spike->module;
-    if (forward.spike->rank == target_.rank()) plan->spike = number_of(forward.spike->value);
+    if (target_.stands_for(forward.spike->rank)) plan->spike = number_of(forward.spike->value);
   }
   if (!forward.hooks.empty()) plan->hooks = &forward.hooks;
   // A hook of a weight sees the backwards of other forwards, too.

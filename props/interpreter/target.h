@@ -24,6 +24,8 @@ class Target {
   virtual int rank() const = 0;  // of those that train different data
   // Where its tensors live.
   virtual Device device() const { return Device::cpu(); }
+  // Whether it is that rank of the world, or stands for it and its replicas.
+  virtual bool stands_for(int world_rank) const = 0;
   // The reference skips what is refused, and reads no files.
   virtual bool is_reference() const = 0;
   virtual TreeModule& model(std::size_t engine) = 0;

@@ -107,7 +107,7 @@ void set_wire(ZeroConfig& config, int value) {
 constexpr ConfigDomain kDomains[] = {
     {"/zero_optimization/stage", 4, [](ZeroConfig& c, int v) { c.stage = v; }, 0, 0, kTriedStages},
     {"/zero_optimization/reduce_bucket_size", 9,
-     [](ZeroConfig& c, int v) { c.reduce_bucket_size = at(kBuckets, v); }, kZero, 6, kTriedSizes},
+     [](ZeroConfig& c, int v) { c.reduce_bucket_size = at(kBuckets, v); }, kZero, 12, kTriedSizes},
     {"/zero_optimization/allgather_bucket_size", 5,
      [](ZeroConfig& c, int v) { c.allgather_bucket_size = at(kGathers, v); }, kFlat, 2,
      kTriedSizes},

@@ -15,7 +15,12 @@ void draw_data(Source& source, const ZeroConfig& config, Data& data) {
   const Source::Scope scope(source, "data");
   constexpr std::uint32_t kSeeds = 1024;
   data.seed = source.below(kSeeds);
-  if (source.one_in(6) && is_wide(config)) data.mode = Data::Mode::real;
+  if (data.mode == Data::Mode::magnitude) return;
+  // Exact data say which contributions are missing, the others that one is.
+  constexpr std::array<std::uint32_t, 3> kEach = {2, 6, 1};
+  constexpr Data::Mode kModes[] = {Data::Mode::exact, Data::Mode::identity, Data::Mode::real};
+  data.mode = kModes[source.weighted(kEach)];
+  if (data.mode == Data::Mode::real && !is_wide(config)) data.mode = Data::Mode::identity;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Windows, micro-batches, and what a case's productions do in them.
 #include <array>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,7 @@ class BodyDraw {
       : source_(source), policy_(policy), scene_(program, source, policy, std::move(start)) {}
 
   std::vector<const Production*> run() {
-    constexpr std::array<std::uint32_t, 3> kEach = {3, 5, 2};
+    constexpr std::array<std::uint32_t, 3> kEach = {2, 5, 3};
     const auto windows = 1 + static_cast<int>(source_.weighted(kEach));
     for (int i = 0; i < windows; ++i) draw_window();
     return std::move(made_);
@@ -81,9 +82,15 @@ class BodyDraw {
     const Source::Scope scope(source_, "training");
     std::vector<std::uint32_t> weights = weights_for(engine, Position::training);
     weights.erase(weights.begin());  // the first row is plain training
-    if (weights.front() == 0) weights.front() = 1;
+    if (!policy_.is_plain) weights.front() = plain_share(weights);
     const std::size_t row = source_.weighted(weights);
     if (!make(row) && row != 0) make(0);
+  }
+
+  // As often as all other rows, however many of them the case has.
+  static std::uint32_t plain_share(const std::vector<std::uint32_t>& weights) {
+    const std::uint32_t sum = std::accumulate(weights.begin() + 1, weights.end(), 0U);
+    return std::max(sum, 1U);
   }
 
   // What a step lacks comes, or goes.

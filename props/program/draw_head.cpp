@@ -1,19 +1,36 @@
 // World, configuration, models and engines.
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "props/program/config_domains.h"
 #include "props/program/draw.h"
+#include "props/program/forward_flow.h"
 #include "props/program/rules.h"
 
 namespace zeroproof::program {
 namespace {
 
+// --- the world ----------------------------------------------------------------------------------
+
+// Ranks that share a sequence or train the same.
+void draw_groups(Source& source, World& world) {
+  if (source.one_in(4)) {
+    world.tensor = source.one_in(4) ? source.between(3, 4) : 2;
+    world.ranks = source.between(1, World::kMost / world.tensor);
+  } else if (source.one_in(3)) {
+    world.sequence = source.one_in(4) ? source.between(3, 4) : 2;
+    world.ranks = world.sequence * (world.sequence == 2 && source.one_in(2) ? 2 : 1);
+  } else if (source.one_in(4)) {
+    world.ranks = source.between(5, World::kMost);
+  }
+}
+
 // What has to hold for all that follows, so that it comes first.
 void draw_world(Source& source, const Policy& policy, Program& program) {
   const Source::Scope scope(source, "world");
   constexpr std::array<std::uint32_t, 4> kStages = {4, 4, 4, 8};
-  constexpr std::array<std::uint32_t, 4> kRanks = {4, 7, 1, 2};
+  constexpr std::array<std::uint32_t, 4> kRanks = {4, 7, 2, 2};
   World& world = program.world;
   int stage = static_cast<int>(source.weighted(kStages));
   world.ranks = 1 + static_cast<int>(source.weighted(kRanks));
@@ -22,14 +39,7 @@ void draw_world(Source& source, const Policy& policy, Program& program) {
   program.config = simplest_config(stage);
   world.skips_frames = has_frames;
   world.ranks_differ = source.one_in(6);
-  if (!policy.has(Tag::worlds)) return;
-  if (source.one_in(4)) {
-    world.tensor = 2;
-    world.ranks = source.between(1, 2);
-  } else if (source.one_in(3)) {
-    world.sequence = 2;
-    world.ranks = source.one_in(2) ? 4 : 2;
-  }
+  if (policy.has(Tag::worlds)) draw_groups(source, world);
 }
 
 void draw_autograd(Source& source, const Policy& policy, Program& program) {
@@ -72,13 +82,52 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
   constexpr std::array<std::uint32_t, 4> kEachSteps = {5, 3, 1, 1};
   constexpr std::array<std::int64_t, 4> kSteps = {1, 2, 4, 3};
   config.gradient_accumulation_steps = kSteps.at(source.weighted(kEachSteps));
-  // Ninths need more bits than thirds.
-  if (program.world.ranks == 3 && config.gradient_accumulation_steps == 3)
-    config.gradient_accumulation_steps = 2;
   draw_loss_scale(source, policy, config);
   if (source.one_in(3)) config.overlap_comm = config.stage != 3;
   if (policy.has(Tag::contexts) && source.one_in(2)) config.enable_sanity_checks = true;
-  draw_config(source, config.stage, source.between(0, policy.is_plain ? 4 : 6), config);
+  draw_config(source, config.stage, source.between(0, policy.is_plain ? 8 : 14), config);
+}
+
+// --- gradients at the limits of their dtypes ----------------------------------------------------
+
+// What the limit of data.magnitude is about, and what has no room beside it.
+void set_limit(Source& source, Program& program) {
+  World& world = program.world;
+  ZeroConfig& config = program.config;
+  world.tensor = world.sequence = 1;
+  config.gradient_accumulation_steps = 1;
+  config.stage = config.stage == 3 || config.stage == 0 ? source.between(1, 2) : config.stage;
+  switch (program.data.magnitude) {
+    case 0:
+    case 1:
+      world.ranks = source.one_in(3) ? 4 : 2;
+      config.stage = source.between(0, 3);
+      return set_precision(config, Precision::fp16);
+    case 2:
+      world.ranks = 4;
+      world.sequence = 2;
+      config.use_multi_rank_bucket_allreduce = true;
+      return set_precision(config, Precision::bf16);
+    case 3:
+      world.ranks = source.between(2, 4);
+      config.reduce_scatter = true;
+      config.use_multi_rank_bucket_allreduce = false;
+      config.communication_data_type = world.ranks == 3 ? DType::bfloat16 : DType::float16;
+      return set_precision(config, Precision::float32);
+    default:
+      config.gradient_accumulation_steps = source.between(3, 4);
+      return set_precision(config, Precision::bf16);
+  }
+}
+
+void draw_limit(Source& source, const Policy& policy, Program& program) {
+  const Source::Scope scope(source, "limit");
+  if (!source.one_in(policy.has(Tag::configuration) ? 8 : 24)) return;
+  Program changed = program;
+  changed.data.mode = Data::Mode::magnitude;
+  changed.data.magnitude = source.between(0, 4);
+  set_limit(source, changed);
+  if (head_problem(changed).empty()) program = std::move(changed);
 }
 
 EngineSpec simplest_engine(const std::string& name, const std::string& model) {
@@ -88,6 +137,13 @@ EngineSpec simplest_engine(const std::string& name, const std::string& model) {
   return engine;
 }
 
+bool has_frozen_weight(const Model& model) {
+  return std::ranges::any_of(weight_owners(model), [](const Module* const owner) {
+    const Trained trained = trained_of(*owner);
+    return trained == Trained::frozen || trained == Trained::bias_only;
+  });
+}
+
 void draw_engine(Source& source, const Policy& policy, Program& program, EngineSpec& engine) {
   const Source::Scope scope(source, "engine");
   const auto try_out = [&](auto change) {
@@ -95,9 +151,10 @@ void draw_engine(Source& source, const Policy& policy, Program& program, EngineS
     change(engine);
     if (!head_problem(program).empty()) engine = before;
   };
-  if (source.one_in(4))
+  const std::uint32_t n = has_frozen_weight(program.model_of(engine.name)) ? 2 : 4;
+  if (source.one_in(n))
     try_out([&](EngineSpec& it) { it.parameter_groups = source.between(2, 3); });
-  if (source.one_in(4)) try_out([](EngineSpec& it) { it.lists_frozen = true; });
+  if (source.one_in(n)) try_out([](EngineSpec& it) { it.lists_frozen = true; });
   if (source.one_in(policy.has(Tag::loss_scaling) ? 3 : 8))
     try_out([&](EngineSpec& it) { it.custom_loss_scale = source.one_in(2) ? 4.0 : 32.0; });
   if (source.one_in(3)) try_out([&](EngineSpec& it) { it.grows_in = source.between(1, 3); });
@@ -129,6 +186,7 @@ Program draw_head(Source& source, const Policy& policy) {
     program.models.push_back(std::move(simplest));
   }
   mend_configuration(program);
+  draw_limit(source, policy, program);
   for (Model& model : program.models) {
     Model drawn = draw_model(source, policy, program, model.name);
     if (model_problem(program, drawn).empty()) model = std::move(drawn);

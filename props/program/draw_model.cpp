@@ -63,7 +63,7 @@ class ModelDraw {
 
   Trained draw_trained(bool has_bias) {
     const std::uint32_t seldom = policy_.has(Tag::parameters) ? 2 : 1;
-    const std::array<std::uint32_t, 4> weights = {12, seldom, seldom, seldom};
+    const std::array<std::uint32_t, 4> weights = {9, seldom, seldom, seldom};
     const auto trained = static_cast<Trained>(source_.weighted(weights));
     return trained == Trained::bias_only && !has_bias ? Trained::all : trained;
   }

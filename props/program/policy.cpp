@@ -28,10 +28,18 @@ void draw_rows(Source& source, Policy& policy) {
   }
 }
 
+// Beside which many others cannot stand.
+bool is_exclusive(Tag tag) {
+  return tag == Tag::frames || tag == Tag::engines;
+}
+
+// Many, so that they meet, or few, each of which has more room.
 void draw_tags(Source& source, Policy& policy) {
-  constexpr std::uint32_t kOnceIn = 3;
+  constexpr std::array<std::uint32_t, 3> kOnceIn = {3, 5, 8};
+  const std::uint32_t n = kOnceIn.at(source.below(3));
   for (int tag = 1; tag < kTags; ++tag)
-    if (source.one_in(kOnceIn)) policy.tags |= bit(static_cast<Tag>(tag));
+    if (source.one_in(is_exclusive(static_cast<Tag>(tag)) ? 2 * n : n))
+      policy.tags |= bit(static_cast<Tag>(tag));
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ namespace zeroproof::program {
 // does. docs/reference/program.md; JSON schema zeroproof.program/1. Plain data, equal by value.
 
 struct World {
+  static constexpr int kMost = 6;  // ranks of a simulated world
+
   int ranks = 1;     // of different data
   int tensor = 1;    // each of them is a tensor-parallel group of so many, which train the same
   int sequence = 1;  // so many ranks share a sequence, of which each has a part of the loss
@@ -33,15 +35,18 @@ struct Data {
   enum class Mode : std::uint8_t {
     exact,      // sums are exact in every order; every element has contributions of its own
     magnitude,  // as large as the dtypes on the way allow, or as small
-    real        // random numbers that depend on the weights; compared within a bound
+    real,       // random numbers that depend on the weights; compared within a bound
+    identity    // a small whole number of its own for each contribution, so that all of many fit
   };
   Mode mode = Mode::exact;
   std::uint32_t seed = 0;
-  // Of `magnitude`, which limit. 0: fp16: the sum of all ranks is too large, their mean is not.
-  // 1: fp16: only scaled gradients are large enough. 2: bf16: the sum of ranks that share a
-  // sequence needs float32. 3: a narrow wire has room for divided gradients alone. 4: bf16: the
-  // sums of a window need the bits of a float32 accumulation.
+  // Of `magnitude`, which limit; rules/magnitudes.cpp says where each has room. 0: fp16: the sum of
+  // all ranks is too large, their mean is not. 1: fp16: only scaled gradients are large enough.
+  // 2: bf16: the sum of ranks that share a sequence needs float32. 3: a narrow wire has room for
+  // divided gradients alone. 4: the sums of a window need more bits than bf16 has.
   int magnitude = 0;
+  // Whether no sum of contributions is rounded, whatever its order.
+  bool is_exact() const { return mode == Mode::exact || mode == Mode::identity; }
   friend bool operator==(const Data&, const Data&) = default;
 };
 

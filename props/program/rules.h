@@ -107,6 +107,12 @@ std::string head_problem(const Program& program);
 // A leaf module that the configuration names and no model of an engine has, in that stage.
 std::string leaf_names_problem(const Program& program, int stage);
 std::string model_problem(const Program& program, const Model& model);
+// Gradients at their limits where they have no room.
+std::string magnitude_problem(const Program& program);
+std::string magnitude_problem(const Program& program, const Model& model);
+// Whether more than one backward of a window would be past the limit.
+bool has_one_backward(const Data& data);
+bool is_past_limit(const State& state, const Value& value);  // as it is where it is differentiated
 // Of a program whose head makes sense, before its first statement.
 State first_state(const Program& program);
 EngineState new_engine(const State& state, const EngineSpec& engine);

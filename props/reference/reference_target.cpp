@@ -1,6 +1,7 @@
 #include "props/reference/reference_target.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/autocast/autocast.h"
 #include "model/check.h"
@@ -161,6 +162,16 @@ void ReferenceTarget::reduce_window(Trained& trained) {
   }
 }
 
+// One replica alone may have what is no number.
+void ReferenceTarget::observe_gradients(std::size_t engine, Observations& seen) {
+  const std::size_t first = seen.size();
+  program::observe(seen, Observed::gradients, program::engine_prefix(program_, engine),
+                   engines_[engine].engine->gradients());
+  const auto is_finite = [](double value) { return std::isfinite(value); };
+  for (std::size_t i = first; replicas_.tensor > 1 && i < seen.size(); ++i)
+    seen[i].is_unspecified = !std::ranges::all_of(seen[i].values, is_finite);
+}
+
 void ReferenceTarget::step(std::size_t engine, Observations& seen) {
   Trained& trained = engines_[engine];
   const bool is_boundary = this->is_boundary(trained);
@@ -170,8 +181,7 @@ void ReferenceTarget::step(std::size_t engine, Observations& seen) {
   if (!is_boundary) return;
   reduce_window(trained);
   const std::string prefix = program::engine_prefix(program_, engine);
-  if (!train::reduces_in_step(config_))
-    program::observe(seen, Observed::gradients, prefix, trained.engine->gradients());
+  if (!train::reduces_in_step(config_)) observe_gradients(engine, seen);
   const StepOutcome outcome = trained.engine->step();
   const std::int64_t micro_batches = config_.managed_gradient_accumulation
                                          ? config_.gradient_accumulation_steps
@@ -179,7 +189,7 @@ void ReferenceTarget::step(std::size_t engine, Observations& seen) {
   trained.engine->count_step(outcome, micro_batches);
   trained.backwards = 0;
   program::observe_outcome(seen, prefix, outcome);
-  seen.push_back({Observed::counters, prefix + "counters", {}, trained.engine->counters()});
+  see_counters(engine, seen);
   program::observe(seen, Observed::update, prefix + "master ", trained.engine->masters());
   program::observe(seen, Observed::update, prefix + "state ", trained.engine->optimizer_state());
   program::observe(seen, Observed::update, prefix + "weight ", trained.engine->weights());
@@ -287,6 +297,15 @@ void ReferenceTarget::load(std::size_t engine, const program::Load& load, Observ
   if (load.failure != program::Load::Failure::none) return;
   restore(engine, load.tag);
   inspect(engine, program::Inspect::What::masters, seen);
+  inspect(engine, program::Inspect::What::optimizer_state, seen);
+  see_counters(engine, seen);
+}
+
+void ReferenceTarget::see_counters(std::size_t engine, Observations& seen) const {
+  seen.push_back({Observed::counters,
+                  program::engine_prefix(program_, engine) + "counters",
+                  {},
+                  engines_[engine].engine->counters()});
 }
 
 void ReferenceTarget::recreate(std::size_t engine) {

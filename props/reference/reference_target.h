@@ -32,6 +32,7 @@ class ReferenceTarget final : public program::Target {
 
   Autograd& autograd() override { return autograd_; }
   int rank() const override { return rank_; }
+  bool stands_for(int world_rank) const override { return world_rank / replicas_.tensor == rank_; }
   bool is_reference() const override { return true; }
   program::TreeModule& model(std::size_t engine) override { return *engines_[engine].module; }
 
@@ -91,6 +92,8 @@ class ReferenceTarget final : public program::Target {
   bool reduces_now(const Trained& trained) const;
   static void close(Trained& trained);
   void reduce_window(Trained& trained);
+  void observe_gradients(std::size_t engine, program::Observations& seen);
+  void see_counters(std::size_t engine, program::Observations& seen) const;
   static bool has_local(const Trained& trained);  // gradients that no reduction has
 
   const program::Program& program_;

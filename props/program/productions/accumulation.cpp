@@ -151,7 +151,7 @@ std::span<const Production> accumulation_productions() {
   constexpr std::uint32_t kBlocks = tags(Tag::blocks);
   constexpr std::uint32_t kWindows = tags(Tag::accumulation);
   static constexpr Production kRows[] = {
-      {"plain_training", 30, tags(Tag::plain), Position::training, always, plain_training},
+      {"plain_training", 1, tags(Tag::plain), Position::training, always, plain_training},
       {"two_rounds", 4, kWindows, Position::training, always, two_rounds},
       {"undivided", 3, kWindows, Position::training, can_leave_undivided, undivided},
       {"keeps_dimension", 2, kWindows, Position::training, always, keeps_dimension},

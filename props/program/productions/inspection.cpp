@@ -39,8 +39,9 @@ bool can_change(const Scene& scene) {
 
 bool look_in_block(Scene& scene) {
   const auto kind = *scene.some_block();
-  const auto what =
-      scene.source().one_in(2) ? Inspect::What::masters : Inspect::What::optimizer_state;
+  constexpr Inspect::What kWhat[] = {Inspect::What::masters, Inspect::What::optimizer_state,
+                                     Inspect::What::gradients};
+  const Inspect::What what = kWhat[scene.source().below(3)];
   const bool is_first = scene.source().one_in(2);
   const auto inspect = [&] { return scene.add({Inspect{.engine = scene.engine(), .what = what}}); };
   return scene.around({Block{.kind = kind, .engine = scene.engine()}}, [&] {

@@ -18,8 +18,7 @@ bool can_scale_whole(const Scene& scene) {
 }
 
 bool can_spike(const Scene& scene) {
-  return scene.config().stage3_module_granularity_threshold == 0 &&
-         scene.program().data.mode == Data::Mode::exact;
+  return scene.config().stage3_module_granularity_threshold == 0 && scene.program().data.is_exact();
 }
 
 double some_scale(Scene& scene) {
@@ -95,7 +94,7 @@ bool can_mix(const Scene& scene) {
 std::span<const Production> loss_scaling_productions() {
   constexpr std::uint32_t kScaling = tags(Tag::loss_scaling);
   static constexpr Production kRows[] = {
-      {"set_loss_scale", 3, kScaling, Position::first_aside, can_own, set_loss_scale},
+      {"set_loss_scale", 4, kScaling, Position::first_aside, can_own, set_loss_scale},
       {"clear_and_rescale", 3, kScaling, Position::first_aside, can_own, clear_and_rescale},
       {"scale_clear_differentiate", 4, kScaling, Position::training, can_scale,
        scale_clear_differentiate},
@@ -103,7 +102,7 @@ std::span<const Production> loss_scaling_productions() {
        scale_evaluate_differentiate},
       {"scale_train_differentiate", 4, kScaling, Position::training, can_scale,
        scale_train_differentiate},
-      {"spike", 5, kScaling, Position::training, can_spike, spike},
+      {"spike", 9, kScaling, Position::training, can_spike, spike},
       {"spike_and_clear", 3, kScaling, Position::aside, can_spike, spike_and_clear},
       {"managed_and_manual", 3, kScaling | tags(Tag::accumulation), Position::training, can_mix,
        managed_and_manual}};

@@ -97,7 +97,8 @@ class BackwardCheck {
           "a second backward over a graph that claims parameters"},
          {backward_.create_graph && has_tiles(), "a graph of the gradients of tiles"},
          {!backward_.scale_wrt_gas && (state_.engines.size() > 1 || has_tiles()),
-          "an undivided backward of several engines or tiles"}});
+          "an undivided backward of several engines or tiles"},
+         {is_past_limit(state_, value_), "gradients at their limits that come twice"}});
   }
 
   // An engine that the backward around is of: in stages below 3, one that throws at its loss.

@@ -198,6 +198,8 @@ Verdict check_autocast(Walk& walk, const Block& block) {
   const std::string why = first_broken(
       {{is_own != (block.kind == Kind::other_autocast), "an autocast region of no use"},
        {state.program->world.skips_frames, "an autocast region around skipped frames"},
+       {state.program->data.mode == Data::Mode::magnitude,
+        "an autocast region around gradients at their limits"},
        {state.backward_around() || state.is_in(FrameKind::forward_hook),
         "an autocast region in the middle of a pass"}});
   if (!why.empty()) return no_sense(why);

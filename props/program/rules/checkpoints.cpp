@@ -139,11 +139,13 @@ Verdict check(Walk& walk, const Recreate& recreate) {
 Verdict check(Walk& walk, const Resume& resume) {
   State& state = walk.state();
   const World& world = state.program->world;
-  std::string why =
-      first_broken({{!state.is_at_top(), "a job that ends in the middle of something"},
-                    {resume.ranks < 1 || resume.ranks > 4, "a job of no or too many ranks"},
-                    {resume.stage < 0 || resume.stage > 3, "a job of no stage"},
-                    {world.tensor > 1 || world.sequence > 1, "other ranks of groups"}});
+  std::string why = first_broken(
+      {{!state.is_at_top(), "a job that ends in the middle of something"},
+       {resume.ranks < 1 || resume.ranks > World::kMost, "a job of no or too many ranks"},
+       {resume.stage < 0 || resume.stage > 3, "a job of no stage"},
+       {world.tensor > 1 || world.sequence > 1, "other ranks of groups"},
+       {state.program->data.mode == Data::Mode::magnitude,
+        "other ranks of gradients at their limits"}});
   if (why.empty()) why = leaf_names_problem(*state.program, resume.stage);
   if (why.empty()) why = stage_problem(state, resume);
   if (!why.empty()) return no_sense(why);

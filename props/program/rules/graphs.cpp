@@ -106,7 +106,7 @@ std::string spike_problem(const State& state, const EngineState& engine, const F
        {!engine.frozen.empty(), "a spike while a module is frozen"},
        {state.config().stage3_module_granularity_threshold > 0, "a spike in a leaf module"},
        {state.program->world.tensor > 1 && !is_checked, "a spike that one replica alone sees"},
-       {state.program->data.mode != Data::Mode::exact, "a spike among numbers at their limits"}});
+       {!state.program->data.is_exact(), "a spike among numbers at their limits"}});
 }
 
 std::string frozen_problem(const EngineState& engine, const Forward& forward) {

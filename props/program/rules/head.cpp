@@ -9,16 +9,14 @@
 namespace zeroproof::program {
 namespace {
 
-constexpr int kRanksMost = 4;
 constexpr int kGroupsMost = 3;
 
 std::string world_problem(const World& world) {
-  return first_broken(
-      {{world.ranks < 1 || world.tensor < 1 || world.tensor > 2 || world.size() > kRanksMost,
-        "a world of no or too many ranks"},
-       {world.sequence < 1 || world.sequence > 2 || world.ranks % world.sequence != 0,
-        "a sequence that ranks cannot share"},
-       {world.sequence > 1 && world.tensor > 1, "sequences of replicas"}});
+  return first_broken({{world.ranks < 1 || world.tensor < 1 || world.size() > World::kMost,
+                        "a world of no or too many ranks"},
+                       {world.sequence < 1 || world.ranks % world.sequence != 0,
+                        "a sequence that ranks cannot share"},
+                       {world.sequence > 1 && world.tensor > 1, "sequences of replicas"}});
 }
 
 // What skipped frames and missing autograd calls leave.
@@ -94,7 +92,7 @@ std::string head_problem(const Program& program) {
   for (const Model& model : program.models)
     if (std::string problem = model_problem(program, model); !problem.empty())
       return "model '" + model.name + "': " + problem;
-  return {};
+  return magnitude_problem(program);
 }
 
 std::string leaf_names_problem(const Program& program, int stage) {

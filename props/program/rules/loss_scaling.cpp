@@ -52,6 +52,8 @@ Verdict check(Walk& walk, const SetScale& set) {
   if (is_other && has_scaled_gradients(state, engine)) return refused_otherwise();
   if (!std::isfinite(set.loss_scale) || set.loss_scale <= 0.0) return refused_otherwise();
   if (!may_own_scale(state)) return no_sense("a loss scale that nothing needs");
+  if (has_one_backward(state.program->data))
+    return no_sense("another loss scale of gradients at their limits");
   if (state.backward_around()) return no_sense("a loss scale that is set in a backward");
   engine.scaler.set(ScalerState::Kind::external, set.loss_scale);
   return Expectation{};

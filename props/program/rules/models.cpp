@@ -64,7 +64,7 @@ class ModelCheck {
     if (std::string problem = tree_problem(); !problem.empty()) return problem;
     for (const std::string& problem :
          {output_problem(), tile_problem(), expert_problem(), use_problem(), own_problem(),
-          return_problem(), leaf_problem(), frame_problem()})
+          return_problem(), leaf_problem(), frame_problem(), magnitude_problem(program_, model_)})
       if (!problem.empty()) return problem;
     return trained_weights(model_).empty() ? "nothing is trained" : "";
   }

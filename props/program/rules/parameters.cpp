@@ -92,9 +92,6 @@ Verdict check(Walk& walk, const Inspect& inspect) {
   const std::string why = first_broken(
       {{reads_gradients && is_in_pass(state), "gradients that are on their way are read"},
        {reads_gradients && engine.tiled.has_value(), "gradients before the backward of tiles"},
-       {reads_gradients && (engine.is_in_no_sync || engine.is_coalescing ||
-                            (engine.window.has_local && state.ranks > 1)),
-        "gradients that ranks have not reduced"},
        {reads_gradients && engine.window.has_spike && state.program->world.tensor > 1,
         "gradients of which replicas have others"},
        {reads_weights && !has_whole_weights(state, engine, inspect.engine),
