@@ -4,6 +4,7 @@
 #include <array>
 
 #include "props/registry.h"
+#include "props/relations/relation_properties.h"
 
 namespace zeroproof {
 namespace {
@@ -73,10 +74,12 @@ std::span<const Property> run_properties() {
 }
 
 const Property* find_any_property(std::string_view id_or_number) {
-  const auto at = std::ranges::find_if(kRunProperties, [&](const Property& it) {
+  const auto is_it = [&](const Property& it) {
     return it.id == id_or_number || it.number == id_or_number;
-  });
-  return at != kRunProperties.end() ? &*at : find_property(id_or_number);
+  };
+  for (const std::span<const Property> list : {run_properties(), relation_properties()})
+    if (const auto at = std::ranges::find_if(list, is_it); at != list.end()) return &*at;
+  return find_property(id_or_number);
 }
 
 }  // namespace zeroproof

@@ -12,7 +12,7 @@ namespace zeroproof {
 // all_properties(). Static.
 std::span<const Property> run_properties();
 
-// Of either list, by id or number; null when there is none.
+// Of all_properties(), these and relation_properties(), by id or number; null when there is none.
 const Property* find_any_property(std::string_view id_or_number);
 
 }  // namespace zeroproof

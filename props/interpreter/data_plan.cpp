@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "model/baseline/exact_data.h"
 #include "model/check.h"
@@ -155,11 +156,27 @@ DataPlan::DataPlan(const Program& program)
     tables_.emplace(engine.name, UseTable(program.model_of(engine.name)));
 }
 
+DataPlan::DataPlan(const Program& program, const DataPlan& other, DataChange change)
+    : DataPlan(other) {
+  change_ = std::move(change);
+  exponent_ += change_.exponent;
+  tables_.clear();
+  for (const EngineSpec& engine : program.engines)
+    tables_.emplace(engine.name, UseTable(program.model_of(engine.name)));
+}
+
 TensorList DataPlan::inputs(const std::string& engine, std::int64_t slot, int rank) const {
   const UseTable& table = tables_.at(engine);
   TensorList inputs = {Tensor::full({kRows}, 0.0, dtype_)};
   for (const Use& use : table.uses())
     inputs.push_back(factor(use, table.uses_of(use.weight) + (calls_modules_ ? 1 : 0), slot, rank));
+  return inputs;
+}
+
+TensorList DataPlan::silent_inputs(const std::string& engine) const {
+  TensorList inputs = {Tensor::full({kRows}, 0.0, dtype_)};
+  for (const Use& use : tables_.at(engine).uses())
+    inputs.push_back(Tensor::full(use.sizes, 0.0, dtype_));
   return inputs;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,18 @@ class UseTable {
 // The sizes of a node's weight as it is declared: [outputs, inputs] of a Linear.
 Shape weight_sizes(const Module& node);
 
+// How the data of a run differ from those of the run that it is compared with (props/relations).
+struct DataChange {
+  // Whose data and statements a rank has, of so many; null: its own.
+  int (*role)(int rank, int ranks) = nullptr;
+  // Forwards, by what they are called, and tags of checkpoints. Such a forward contributes zeros
+  // and takes no place in its window; what these statements show is not observed.
+  std::set<std::string> silent = {};
+  int exponent = 0;  // every contribution times two to it
+
+  int role_of(int rank, int ranks) const { return role ? role(rank, ranks) : rank; }
+};
+
 // What the forwards of a program contribute to gradients: to every element of a weight, of every
 // forward, rank and use, a number of its own, such that no sum of a window needs more bits than the
 // dtypes on the way have. In exact data the numbers are powers of two, some of which are left out
@@ -53,13 +66,18 @@ Shape weight_sizes(const Module& node);
 class DataPlan {
  public:
   explicit DataPlan(const Program& program);
+  // The contributions of `other` to the weights of this program, but for the change.
+  DataPlan(const Program& program, const DataPlan& other, DataChange change);
 
   // {activations, factor of each use}: of the forward that is number `slot` of its window.
   TensorList inputs(const std::string& engine, std::int64_t slot, int rank) const;
   // {activations, factors} of one module that is called past the engine.
   TensorList module_inputs(const std::string& engine, const std::string& module, std::int64_t slot,
                            int rank) const;
+  // The same with zeros alone.
+  TensorList silent_inputs(const std::string& engine) const;
   const UseTable& table(const std::string& engine) const { return tables_.at(engine); }
+  const DataChange& change() const { return change_; }
   bool is_real() const { return mode_ == Data::Mode::real; }
 
  private:
@@ -94,6 +112,7 @@ class DataPlan {
   int exponent_ = 0;            // of the smallest contribution
   double multiple_ = 1.0;       // of all, so that means over ranks and micro-batches are exact
   bool calls_modules_ = false;
+  DataChange change_;
   std::map<std::string, UseTable> tables_;  // by engine
 };
 

@@ -102,7 +102,7 @@ TensorList Interpreter::placed(TensorList inputs) const {
 }
 
 TensorList Interpreter::next_inputs(const std::string& engine) {
-  return placed(data_.inputs(engine, slot_++, target_.rank()));
+  return placed(data_.inputs(engine, slot_++, role()));
 }
 
 // --- forward and backward -----------------------------------------------------------------------
@@ -110,12 +110,14 @@ TensorList Interpreter::next_inputs(const std::string& engine) {
 std::shared_ptr<const ForwardPlan> Interpreter::plan_of(const Forward& forward,
                                                         std::int64_t number) {
   auto plan = std::make_shared<ForwardPlan>();
-  plan->expert = forward.expert + (place_.stage == 3 ? target_.rank() : 0);
+  plan->expert = forward.expert + (place_.stage == 3 ? role() : 0);
   for (const Skip& skip : forward.skips)
-    if (!skip.rank || *skip.rank == target_.rank()) plan->skipped.push_back(skip.module);
+    if (!skip.rank || *skip.rank == role()) plan->skipped.push_back(skip.module);
   if (forward.spike) {
     plan->spiked = forward.spike->module;
-    if (target_.stands_for(forward.spike->rank)) plan->spike = number_of(forward.spike->value);
+    const bool is_mine = data_.change().role ? forward.spike->rank == role()
+                                             : target_.stands_for(forward.spike->rank);
+    if (is_mine) plan->spike = number_of(forward.spike->value);
   }
   if (!forward.hooks.empty()) plan->hooks = &forward.hooks;
   // A hook of a weight sees the backwards of other forwards, too.
@@ -140,7 +142,8 @@ void Interpreter::run_hook(const Hook& hook) {
 
 void Interpreter::execute(const Forward& forward) {
   const std::size_t engine = index_of(forward.engine);
-  TensorList inputs = next_inputs(forward.engine);
+  TensorList inputs =
+      is_silent(forward.as) ? data_.silent_inputs(forward.engine) : next_inputs(forward.engine);
   if (forward.inputs_need_grad) inputs.at(0).set_requires_grad(true);
   const std::int64_t number = forward_++;
   const std::shared_ptr<const ForwardPlan> plan = plan_of(forward, number);
@@ -167,7 +170,7 @@ void Interpreter::keep_outputs(const Forward& forward, std::int64_t number,
   const std::size_t first = model.has_constant_output ? 1 : 0;
   for (std::size_t i = 0; i < losses; ++i) {
     Tensor loss = outputs.at(first + i);
-    see(Observed::loss, forward.as, loss);
+    if (!is_silent(forward.as)) see(Observed::loss, forward.as, loss);
     for (const Hook& hook : forward.hooks)
       if (hook.at == Hook::At::loss && loss.requires_grad())
         loss = train::interrupted(target_.autograd(), loss, [this, &hook] { run_hook(hook); });
@@ -180,8 +183,7 @@ void Interpreter::keep_outputs(const Forward& forward, std::int64_t number,
 
 void Interpreter::execute(const CallModule& call) {
   const std::size_t engine = index_of(call.engine);
-  TensorList inputs =
-      placed(data_.module_inputs(call.engine, call.module, slot_++, target_.rank()));
+  TensorList inputs = placed(data_.module_inputs(call.engine, call.module, slot_++, role()));
   const auto once = [this, engine, &call](const TensorList& given) {
     TreeModule& model = target_.model(engine);
     return TensorList{call.uses_weight_alone
@@ -267,7 +269,7 @@ void Interpreter::execute(const ForeignBackward& foreign) {
 }
 
 void Interpreter::execute(const Drop& drop) {
-  if (drop.rank && *drop.rank != target_.rank()) return;
+  if (drop.rank && *drop.rank != role()) return;
   const std::vector<std::int64_t> forwards = value(drop.value).forwards;
   const auto is_of = [&](std::int64_t forward) {
     return std::ranges::find(forwards, forward) != forwards.end();
@@ -350,11 +352,15 @@ void Interpreter::execute(const OutOfMemory& out) {
 // --- checkpoints, questions and settings --------------------------------------------------------
 
 void Interpreter::execute(const Save& save) {
+  const std::size_t before = seen_.size();
   target_.save(index_of(save.engine), save, seen_);
+  if (is_silent(save.tag)) seen_.resize(before);
 }
 
 void Interpreter::execute(const Load& load) {
+  const std::size_t before = seen_.size();
   target_.load(index_of(load.engine), load, seen_);
+  if (is_silent(load.tag)) seen_.resize(before);
 }
 
 // With the engine go its graphs, and those past any engine.

@@ -84,6 +84,8 @@ class Interpreter {
   void run_backward(const std::vector<std::int64_t>& forwards,
                     const std::function<void()>& backward);
   void keep_outputs(const Forward& forward, std::int64_t number, const TensorList& outputs);
+  int role() const { return data_.change().role_of(target_.rank(), place_.ranks); }
+  bool is_silent(const std::string& name) const { return data_.change().silent.contains(name); }
   TensorList next_inputs(const std::string& engine);
   TensorList placed(TensorList inputs) const;  // where the target's tensors live
   void gather(const Block& block);

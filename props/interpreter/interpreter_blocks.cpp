@@ -62,7 +62,7 @@ TensorList Interpreter::parameters_of(const Block& block) {
 void Interpreter::gather(const Block& block) {
   const TensorList parameters = parameters_of(block);
   TensorList named = parameters;
-  if (target_.rank() % 2 == 1 && !named.empty()) {
+  if (role() % 2 == 1 && !named.empty()) {
     std::ranges::reverse(named);
     named.push_back(named.front());
   }

@@ -135,6 +135,18 @@ bool SegmentRun::has_failed() const {
 
 RunnableProgram::RunnableProgram(Program program) : program_(std::move(program)), data_(program_) {}
 
+RunnableProgram::RunnableProgram(Program program, const DataPlan& data, DataChange change)
+    : program_(std::move(program)), data_(program_, data, std::move(change)) {}
+
+Result<std::unique_ptr<RunnableProgram>> RunnableProgram::make_beside(Program program,
+                                                                      const RunnableProgram& other,
+                                                                      DataChange change) {
+  auto runnable =
+      std::make_unique<RunnableProgram>(std::move(program), other.data(), std::move(change));
+  if (auto prepared = runnable->prepare(); !prepared) return tl::unexpected(prepared.error());
+  return runnable;
+}
+
 Result<std::unique_ptr<RunnableProgram>> RunnableProgram::make(Program program) {
   auto runnable = std::make_unique<RunnableProgram>(std::move(program));
   if (auto prepared = runnable->prepare(); !prepared) return tl::unexpected(prepared.error());

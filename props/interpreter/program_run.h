@@ -23,7 +23,12 @@ class RunnableProgram {
  public:
   // Copies the program. An error as Contract::of.
   static Result<std::unique_ptr<RunnableProgram>> make(Program program);
+  // The same with the data of another one, which it is compared with.
+  static Result<std::unique_ptr<RunnableProgram>> make_beside(Program program,
+                                                              const RunnableProgram& other,
+                                                              DataChange change);
   explicit RunnableProgram(Program program);  // see make()
+  RunnableProgram(Program program, const DataPlan& data, DataChange change);
   RunnableProgram(const RunnableProgram&) = delete;
   RunnableProgram& operator=(const RunnableProgram&) = delete;
 
