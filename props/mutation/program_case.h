@@ -7,12 +7,13 @@
 #include "props/interpreter/program_run.h"
 #include "props/mutation/case_run.h"
 #include "props/mutation/fault.h"
+#include "props/reference/findings.h"
 
 namespace zeroproof::mutation {
 
 // One program under all judges: what its ranks see against the unsharded reference, what the
 // simulated world sees, races of streams, and in a run of its own the properties of every rank's
-// events.
+// events and the reference walker beside them.
 class ProgramCase {
  public:
   explicit ProgramCase(std::unique_ptr<const program::RunnableProgram> runnable)
@@ -35,12 +36,15 @@ class ProgramCase {
 
   void judge_values(const Fault* fault, Chooser& chooser, CaseResult& result);
   void judge_events(const Fault* fault, Chooser& chooser, CaseResult& result);
+  // Of the walkers in the last judge_events().
+  const reference::Coverage& coverage() const { return coverage_; }
 
  private:
   void compare(const program::SegmentRun& run, std::size_t segment, CaseResult& result);
 
   std::unique_ptr<const program::RunnableProgram> runnable_;
   std::optional<std::vector<std::vector<program::Observations>>> reference_;
+  reference::Coverage coverage_;
 };
 
 }  // namespace zeroproof::mutation
