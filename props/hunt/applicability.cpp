@@ -10,6 +10,7 @@
 namespace zeroproof::hunt {
 namespace {
 
+using program::any_statement;
 using program::Backward;
 using program::Block;
 using program::Body;
@@ -19,6 +20,7 @@ using program::Custom;
 using program::Experts;
 using program::ExternalUse;
 using program::Forward;
+using program::has;
 using program::Hook;
 using program::Load;
 using program::Model;
@@ -36,19 +38,6 @@ using program::Sum;
 using program::Tied;
 using program::Tiled;
 using program::Transform;
-using program::visit_statements;
-
-bool any_statement(const Body& body, const std::function<bool(const Statement&)>& is_it) {
-  bool found = false;
-  visit_statements(body, [&](const Statement& it) { found = found || is_it(it); });
-  return found;
-}
-
-template <class... Kinds>
-bool has(const Body& body) {
-  return any_statement(
-      body, [](const Statement& it) { return (std::holds_alternative<Kinds>(it.kind) || ...); });
-}
 
 template <class Kind>
 bool has_module(const Program& program, const std::function<bool(const Kind&)>& is_it) {

@@ -1,5 +1,7 @@
 #include "props/hunt/program_case.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -9,6 +11,8 @@
 #include "props/interpreter/difference.h"
 #include "props/interpreter/judged_ranks.h"
 #include "props/interpreter/observe.h"
+#include "props/interpreter/rank_walkers.h"
+#include "props/interpreter/rest_points.h"
 #include "props/run_properties.h"
 #include "props/train/cell_run.h"
 #include "props/train/run_judge.h"
@@ -56,6 +60,14 @@ void add_all(const Program& program, const PropertiesReport& report, CaseResult&
       result.add(finding.property->number, finding.text, finding.rank);
 }
 
+void add_all(const program::RankWalkers& walkers, CaseResult& result) {
+  walkers.for_each_finding([&](int rank, const reference::Finding& finding) {
+    const reference::RuleInfo& rule = reference::info(finding.rule);
+    result.add(rule.property, fmt::format("{}, at lc {}: {}", rule.id, finding.lc, finding.text),
+               rank);
+  });
+}
+
 }  // namespace
 
 const std::vector<std::vector<program::Observations>>& ProgramCase::reference() {
@@ -99,14 +111,23 @@ void ProgramCase::compare(const program::SegmentRun& run, std::size_t segment, C
 void ProgramCase::judge_events(const program::EngineVariant& variant, Chooser& chooser,
                                CaseResult& result) {
   train::RunJudge judge(program::judged_ranks(*runnable_));
+  program::RankWalkers walkers(*runnable_, variant, judge);
   const program::ProgramRun run = program::run_program(
-      *runnable_, {.observes = false, .variant = variant, .chooser = &chooser, .watch = &judge});
+      *runnable_, {.observes = false,
+                   .variant = variant,
+                   .chooser = &chooser,
+                   .watch = &judge,
+                   .rests = program::rest_points(runnable_->program(), runnable_->contract())});
   ++result.executions;
   result.events = run.steps;
   for (const program::SegmentRun& segment : run.segments) judge_run(segment, result);
   if (run.segments.size() < runnable_->segments().size()) return;
-  if (!run.segments.back().findings.empty()) return;
-  add_all(runnable_->program(), judge.finish(train::errors_of(run.segments.back().ranks)), result);
+  const program::SegmentRun& last = run.segments.back();
+  if (!last.findings.empty()) return;
+  walkers.finish(last.ranks);
+  add_all(walkers, result);
+  coverage_ = walkers.coverage();
+  add_all(runnable_->program(), judge.finish(train::errors_of(last.ranks)), result);
 }
 
 }  // namespace zeroproof::hunt

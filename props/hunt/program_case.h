@@ -6,12 +6,13 @@
 
 #include "props/hunt/case_result.h"
 #include "props/interpreter/program_run.h"
+#include "props/reference/findings.h"
 
 namespace zeroproof::hunt {
 
 // One program under all judges: what its ranks see against the unsharded reference, what the
 // simulated world sees, races of streams, and in a run of its own the properties of every rank's
-// events.
+// events and the reference walker beside them.
 class ProgramCase {
  public:
   explicit ProgramCase(std::unique_ptr<const program::RunnableProgram> runnable)
@@ -33,12 +34,15 @@ class ProgramCase {
 
   void judge_values(const program::EngineVariant& variant, Chooser& chooser, CaseResult& result);
   void judge_events(const program::EngineVariant& variant, Chooser& chooser, CaseResult& result);
+  // Of the walkers in the last judge_events().
+  const reference::Coverage& coverage() const { return coverage_; }
 
  private:
   void compare(const program::SegmentRun& run, std::size_t segment, CaseResult& result);
 
   std::unique_ptr<const program::RunnableProgram> runnable_;
   std::optional<std::vector<std::vector<program::Observations>>> reference_;
+  reference::Coverage coverage_;
 };
 
 }  // namespace zeroproof::hunt

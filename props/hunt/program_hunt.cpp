@@ -172,6 +172,7 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
     program::Choices made[2];
     const CaseResult result = judge(drawn, nullptr, Depth::all, made);
     run.executions += result.executions;
+    run.coverage.add(drawn.program->coverage());
     pool_.clear();
     if (result.falsified.empty()) continue;
     for (const bool is_of_events : {false, true}) {

@@ -82,6 +82,7 @@ class ProgramHunter {
     std::uint64_t cases = 0;
     std::uint64_t executions = 0;
     double seconds = 0.0;
+    reference::Coverage coverage;  // of the walkers
   };
   // Cases from `first` on for so long, or so many; `on_finding` gets each finding, minimised, once
   // a property and program text.

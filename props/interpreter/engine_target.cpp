@@ -55,27 +55,6 @@ std::unique_ptr<TreeModule> EngineTarget::new_module(std::size_t engine, std::si
   return module;
 }
 
-// What is trained, in turns; with what is frozen, if the groups list it.
-std::vector<TensorList> EngineTarget::groups_of(std::size_t engine, TreeModule& module) const {
-  const EngineSpec& spec = program_.engines[engine];
-  const auto ungrouped = ungrouped_prefixes(module, program_.model_of(spec.name));
-  if (spec.parameter_groups == 1 && ungrouped.empty() && !spec.lists_frozen) return {};
-  std::vector<TensorList> groups(static_cast<std::size_t>(spec.parameter_groups));
-  std::size_t next = 0;
-  for (const nn::NamedParameter& named : module.named_parameters()) {
-    const auto is_prefix = [&](const std::string& prefix) {
-      return named.name.starts_with(prefix);
-    };
-    const auto is_same = [&](const Tensor& known) { return known.is_same(named.tensor); };
-    const auto holds = [&](const TensorList& group) { return std::ranges::any_of(group, is_same); };
-    const bool is_listed = spec.lists_frozen || named.tensor.requires_grad();
-    if (!is_listed || std::ranges::any_of(ungrouped, is_prefix)) continue;
-    if (std::ranges::none_of(groups, holds)) groups[next++ % groups.size()].push_back(named.tensor);
-  }
-  std::erase_if(groups, [](const TensorList& group) { return group.empty(); });
-  return groups;
-}
-
 EngineOptions EngineTarget::options_of(std::size_t engine, TreeModule& module) const {
   const World::Autograd api = variant_.autograd.value_or(program_.world.autograd);
   EngineOptions options;
@@ -91,7 +70,7 @@ EngineOptions EngineTarget::options_of(std::size_t engine, TreeModule& module) c
     options.decorate_policy = variant_.subject->decorate_policy;
   options.has_count_apis = api != World::Autograd::no_counts;
   options.has_callback_api = api == World::Autograd::full;
-  options.parameter_groups = groups_of(engine, module);
+  options.parameter_groups = parameter_groups_of(program_, engine, module);
   return options;
 }
 

@@ -91,7 +91,6 @@ class EngineTarget final : public Target {
   Runtime& runtime() const { return short_; }
   std::unique_ptr<TreeModule> new_module(std::size_t engine, std::size_t seed_of);
   EngineOptions options_of(std::size_t engine, TreeModule& module) const;
-  std::vector<TensorList> groups_of(std::size_t engine, TreeModule& module) const;
   Result<ZeroConfig> config_of(std::size_t engine) const;
   void make(std::size_t engine);
   void name_parts(std::size_t engine);

@@ -142,8 +142,8 @@ void Interpreter::run_hook(const Hook& hook) {
 
 void Interpreter::execute(const Forward& forward) {
   const std::size_t engine = index_of(forward.engine);
-  TensorList inputs =
-      is_silent(forward.as) ? data_.silent_inputs(forward.engine) : next_inputs(forward.engine);
+  TensorList inputs = is_silent(forward.as) ? placed(data_.silent_inputs(forward.engine))
+                                            : next_inputs(forward.engine);
   if (forward.inputs_need_grad) inputs.at(0).set_requires_grad(true);
   const std::int64_t number = forward_++;
   const std::shared_ptr<const ForwardPlan> plan = plan_of(forward, number);

@@ -1,5 +1,6 @@
 #include "props/interpreter/observe.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "props/program/forward_flow.h"
@@ -41,6 +42,27 @@ std::vector<std::string> ungrouped_prefixes(TreeModule& module, const Model& mod
   for (const Module* const node : nodes_of(model))
     if (trained_of(*node) == Trained::ungrouped) prefixes.push_back(qualified(module, node->name));
   return prefixes;
+}
+
+std::vector<TensorList> parameter_groups_of(const Program& program, std::size_t engine,
+                                            TreeModule& module) {
+  const EngineSpec& spec = program.engines[engine];
+  const auto ungrouped = ungrouped_prefixes(module, program.model_of(spec.name));
+  if (spec.parameter_groups == 1 && ungrouped.empty() && !spec.lists_frozen) return {};
+  std::vector<TensorList> groups(static_cast<std::size_t>(spec.parameter_groups));
+  std::size_t next = 0;
+  for (const nn::NamedParameter& named : module.named_parameters()) {
+    const auto is_prefix = [&](const std::string& prefix) {
+      return named.name.starts_with(prefix);
+    };
+    const auto is_same = [&](const Tensor& known) { return known.is_same(named.tensor); };
+    const auto holds = [&](const TensorList& group) { return std::ranges::any_of(group, is_same); };
+    const bool is_listed = spec.lists_frozen || named.tensor.requires_grad();
+    if (!is_listed || std::ranges::any_of(ungrouped, is_prefix)) continue;
+    if (std::ranges::none_of(groups, holds)) groups[next++ % groups.size()].push_back(named.tensor);
+  }
+  std::erase_if(groups, [](const TensorList& group) { return group.empty(); });
+  return groups;
 }
 
 }  // namespace zeroproof::program

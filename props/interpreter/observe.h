@@ -23,6 +23,10 @@ void observe(Observations& seen, Observed what, const std::string& prefix,
 void observe_outcome(Observations& seen, const std::string& prefix, const StepOutcome& outcome);
 // Prefixes of the parameters that no group lists.
 std::vector<std::string> ungrouped_prefixes(TreeModule& module, const Model& model);
+// The parameter groups that the optimizer of an engine is given: what is trained, in turns; with
+// what is frozen, if the groups list it. Empty: one group of all that is trained.
+std::vector<TensorList> parameter_groups_of(const Program& program, std::size_t engine,
+                                            TreeModule& module);
 
 // True while it lives; then what it was.
 class ScopedFlag {

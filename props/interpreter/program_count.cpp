@@ -7,11 +7,6 @@
 namespace zeroproof::program {
 namespace {
 
-template <class Kind>
-const Kind* as(const Statement& statement) {
-  return std::get_if<Kind>(&statement.kind);
-}
-
 // The forward that a loss of it is named after: "g1" for "g1", "g1.1" and "g1.h".
 std::string forward_of(const std::string& value) {
   return value.substr(0, value.find('.'));
@@ -102,13 +97,22 @@ const Body* body_of(const Statement& statement) {
   return std::visit(body, statement.kind);
 }
 
+void visit_statement(const Statement& statement,
+                     const std::function<void(const Statement&)>& visit) {
+  visit(statement);
+  if (const auto* const forward = as<Forward>(statement))
+    for (const Hook& hook : forward->hooks) visit_statements(hook.body, visit);
+  if (const Body* const inner = body_of(statement)) visit_statements(*inner, visit);
+}
+
 void visit_statements(const Body& body, const std::function<void(const Statement&)>& visit) {
-  for (const Statement& statement : body) {
-    visit(statement);
-    if (const auto* const forward = as<Forward>(statement))
-      for (const Hook& hook : forward->hooks) visit_statements(hook.body, visit);
-    if (const Body* const inner = body_of(statement)) visit_statements(*inner, visit);
-  }
+  for (const Statement& statement : body) visit_statement(statement, visit);
+}
+
+bool any_statement(const Body& body, const std::function<bool(const Statement&)>& is_it) {
+  bool found = false;
+  visit_statements(body, [&](const Statement& it) { found = found || is_it(it); });
+  return found;
 }
 
 WindowBounds window_bounds(const Program& program) {

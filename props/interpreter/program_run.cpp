@@ -41,16 +41,23 @@ class RankProgram {
     }
     EngineTarget target(runnable_.program(), segment_.config, options_.variant, runnable_.data(),
                         decorated ? *decorated : runtime, target_options);
-    interpret(target, run);
+    interpret(target, runtime.memory(), run);
   }
 
  private:
-  void interpret(EngineTarget& target, RankRun& run) const {
+  void interpret(EngineTarget& target, const Memory& memory, RankRun& run) const {
     Interpreter interpreter(runnable_.program(), runnable_.contract(), runnable_.data(),
                             {.ranks = segment_.ranks, .stage = segment_.config.stage}, target);
     try {
       if (!segment_.resumes.empty()) target.load_resumed(segment_.resumes);
-      interpreter.run(segment_.begin, segment_.end);
+      std::size_t begin = segment_.begin;
+      for (const std::size_t rest : options_.rests) {
+        if (rest < begin) continue;
+        interpreter.run(begin, rest + 1);
+        run.rest_bytes.push_back(memory.stats(Placement::device).live_bytes);
+        begin = rest + 1;
+      }
+      interpreter.run(begin, segment_.end);
     } catch (...) {
       run.seen = interpreter.take_seen();
       run.error = std::current_exception();
@@ -177,7 +184,10 @@ ProgramRun run_program(const RunnableProgram& runnable, const RunOptions& option
   SharedFiles files(kept);
   for (std::size_t i = 0; i < runnable.segments().size(); ++i) {
     RunOptions of_segment = options;
-    if (i + 1 < runnable.segments().size()) of_segment.watch = nullptr;
+    if (i + 1 < runnable.segments().size()) {
+      of_segment.watch = nullptr;
+      of_segment.rests.clear();
+    }
     run.segments.push_back(
         run_segment(runnable, runnable.segments()[i], of_segment, files, run.steps));
     if (run.has_failed()) break;

@@ -4,6 +4,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,7 +59,8 @@ class RunnableProgram {
 // What one rank of one world left behind.
 struct RankRun {
   Observations seen;
-  std::exception_ptr error;  // null: its statements came to their end
+  std::exception_ptr error;              // null: its statements came to their end
+  std::vector<std::int64_t> rest_bytes;  // live on the device after each of RunOptions::rests
 };
 
 struct SegmentRun {
@@ -81,6 +83,7 @@ struct RunOptions {
   const Gpus* gpus = nullptr;        // one for each rank of every world; null: host threads
   bool preempts = false;             // before every call that others see
   train::RunWatch* watch = nullptr;  // of the last world; null for none
+  std::set<std::size_t> rests = {};  // top-level statements; see rest_points.h
 };
 
 // In a simulated world, on host threads or on GPUs.

@@ -56,7 +56,7 @@ std::int64_t partitioned_bytes(const World& world) {
   for (const Parameter& parameter : world.parameters) {
     const std::int64_t slice = (parameter.elements + world.ranks - 1) / world.ranks;
     bytes += slice * (weight + (parameter.is_trained ? state_bytes(config) : 0));
-    if (parameter.is_persistent) bytes += parameter.elements * item;
+    if (parameter.is_persistent) bytes += slice * world.ranks * item;
   }
   return bytes;
 }
@@ -68,12 +68,16 @@ std::optional<std::int64_t> bytes_at_rest(const World& world) {
   return world.config.stage == 3 ? partitioned_bytes(world) : flat_bytes(world);
 }
 
-void judge_rest(const World& world, std::int64_t live_bytes, Ledger& ledger) {
-  const auto most = bytes_at_rest(world);
-  if (!most) return;
-  ledger.judge(Rule::rest_bytes, live_bytes <= *most, 0, [&] {
+void judge_rest(const std::vector<World>& worlds, std::int64_t live_bytes, Ledger& ledger) {
+  std::int64_t most = 0;
+  for (const World& world : worlds) {
+    const auto of_engine = bytes_at_rest(world);
+    if (!of_engine) return;
+    most += *of_engine;
+  }
+  ledger.judge(Rule::rest_bytes, live_bytes <= most, 0, [&] {
     return fmt::format("{} bytes are live between two windows; weights, states and buckets have {}",
-                       live_bytes, *most);
+                       live_bytes, most);
   });
 }
 

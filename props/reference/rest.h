@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "props/reference/findings.h"
 #include "props/reference/world.h"
@@ -14,7 +15,7 @@ namespace zeroproof::reference {
 // None: the rules do not say it for this configuration.
 std::optional<std::int64_t> bytes_at_rest(const World& world);
 
-// Rule rest.bytes, of what was live at the end of a window.
-void judge_rest(const World& world, std::int64_t live_bytes, Ledger& ledger);
+// Rule rest.bytes, of what was live at the end of a window, of all engines of a rank.
+void judge_rest(const std::vector<World>& worlds, std::int64_t live_bytes, Ledger& ledger);
 
 }  // namespace zeroproof::reference

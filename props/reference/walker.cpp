@@ -55,6 +55,7 @@ class Walker::Engine {
  private:
   void begin() {
     parts_.clear();
+    is_configured_ = has_steps_ = false;
     add<GradientsDue>();
     add<CollectiveLog>();
     add<StepLog>();
@@ -64,8 +65,14 @@ class Walker::Engine {
     if (world_.config.stage == 3) add<Residency>();
   }
 
-  // An engine says its configuration once. One that says it again has been made anew.
+  // An engine knows its steps from its first forward or load on, and says its configuration once.
+  // One that does not know them any more, or says it again, has been made anew.
   bool is_new_engine(const HookEvent& event) {
+    const bool is_engines = names_.text(event.name).starts_with("engine.");
+    if (event.kind == EventKind::engine_call && is_engines && world_.is_ours()) {
+      const bool had_steps = std::exchange(has_steps_, event.micro_step >= 0);
+      if (had_steps && !has_steps_) return true;
+    }
     const bool is_it = event.kind == EventKind::mark &&
                        names_.text(event.name).starts_with("gradient_accumulation_steps:");
     return is_it && std::exchange(is_configured_, true);
@@ -89,6 +96,7 @@ class Walker::Engine {
   Ledger ledger_;
   Surroundings around_;
   bool is_configured_ = false;
+  bool has_steps_ = false;
   std::vector<std::unique_ptr<Part>> parts_;
 };
 

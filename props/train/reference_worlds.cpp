@@ -20,17 +20,16 @@ struct Known {
 };
 constexpr std::array kKnown = {Known{"undefined_grad", &reference::Unseen::lacks_gradients}};
 
-// As communicators name them; none where each would be a rank alone.
-std::vector<std::string> tensor_groups_of(const TrainCell& cell) {
+}  // namespace
+
+std::vector<std::string> tensor_group_names(int world_size, int tensor_ranks) {
   std::vector<std::string> names;
-  if (cell.tensor_degree == 1) return names;
+  if (tensor_ranks == 1) return names;
   for (const std::vector<int>& ranks :
-       group_layout(GroupKind::tensor, cell.world_size, {.tensor = cell.tensor_degree}))
+       group_layout(GroupKind::tensor, world_size, {.tensor = tensor_ranks}))
     names.push_back(fmt::format("g{}", fmt::join(ranks, "_")));
   return names;
 }
-
-}  // namespace
 
 std::vector<reference::World> reference_worlds(const TrainScenario& scenario, const TrainCell& cell,
                                                const reference::Unseen& unseen) {
@@ -39,14 +38,15 @@ std::vector<reference::World> reference_worlds(const TrainScenario& scenario, co
     const auto module =
         make_model(scenario.models[engine],
                    {.data = cell.data, .spec = scenario.spec, .subject = cell.subject});
-    reference::WorldOptions options{.ranks = cell.data_ranks(),
-                                    .sequence_ranks = cell.sequence_degree,
-                                    .tensor_ranks = cell.tensor_degree,
-                                    .prefix = engine_prefix(engine),
-                                    .skips_frames = scenario.skips_frames && cell.stage == 3,
-                                    .other_groups = tensor_groups_of(cell),
-                                    .groups = parameter_groups_of(*module, scenario),
-                                    .unseen = unseen};
+    reference::WorldOptions options{
+        .ranks = cell.data_ranks(),
+        .sequence_ranks = cell.sequence_degree,
+        .tensor_ranks = cell.tensor_degree,
+        .prefix = engine_prefix(engine),
+        .skips_frames = scenario.skips_frames && cell.stage == 3,
+        .other_groups = tensor_group_names(cell.world_size, cell.tensor_degree),
+        .groups = parameter_groups_of(*module, scenario),
+        .unseen = unseen};
     if (!scenario.leaf_module.empty()) options.leaves.emplace_back(scenario.leaf_module);
     worlds.push_back(reference::world_of(config_of(scenario, cell, engine), *module, options));
     worlds.back().counts_hooks = cell.policy != "exact";

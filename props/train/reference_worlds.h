@@ -1,11 +1,16 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "props/reference/world.h"
 #include "props/train/scenario.h"
 
 namespace zeroproof::train {
+
+// The tensor-parallel groups of a world, as communicators name them; none where each would be a
+// rank alone.
+std::vector<std::string> tensor_group_names(int world_size, int tensor_ranks);
 
 // What the reference walker has to know of the engines of a cell, on any rank. `unseen`: what the
 // scenario's program does that no event tells.

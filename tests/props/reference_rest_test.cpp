@@ -34,7 +34,7 @@ TEST(ReferenceRest, Bounds_what_is_live_after_each_window) {
       const train::CellRun run = train::run_ranks(scenario, cell, {});
       for (const train::RankRun& rank : run.ranks) {
         Ledger ledger;
-        for (const std::int64_t live : rank.live_bytes) judge_rest(world, live, ledger);
+        for (const std::int64_t live : rank.live_bytes) judge_rest({world}, live, ledger);
         EXPECT_GT(ledger.coverage().applied[static_cast<std::size_t>(Rule::rest_bytes)], 0);
         for (const Finding& finding : ledger.findings())
           ADD_FAILURE() << train::flags_of(cell) << ": " << finding.text;
@@ -48,9 +48,9 @@ TEST(ReferenceRest, Finds_one_byte_too_many) {
   const World world =
       train::reference_worlds(scenario, cell, train::unseen_of(scenario, cell)).front();
   Ledger ledger;
-  judge_rest(world, *bytes_at_rest(world), ledger);
+  judge_rest({world}, *bytes_at_rest(world), ledger);
   EXPECT_TRUE(ledger.findings().empty());
-  judge_rest(world, *bytes_at_rest(world) + 1, ledger);
+  judge_rest({world}, *bytes_at_rest(world) + 1, ledger);
   EXPECT_EQ(ledger.findings().size(), 1U);
 }
 

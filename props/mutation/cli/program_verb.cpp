@@ -17,6 +17,7 @@
 #include "props/cli/interrupt.h"
 #include "props/hunt/corpus.h"
 #include "props/hunt/program_hunt.h"
+#include "props/mutation/coverage_report.h"
 #include "props/mutation/mutants.h"
 #include "props/program/program_text.h"
 #include "props/report/table.h"
@@ -67,6 +68,7 @@ std::string report_text(const ProgramReport& report, bool has_programs) {
     text += fmt::format("unmutated engine: {} findings in {} cases, {} executions, {:.1f} s\n",
                         report.findings.size(), report.unmutated.cases, report.unmutated.executions,
                         report.unmutated.seconds);
+  if (report.unmutated.cases != 0) text += mutation::coverage_text(report.unmutated.coverage);
   for (const ProgramFound& one : report.findings)
     text += fmt::format("\ncase {}: ", one.case_number) + text_of(one);
   return text + programs;
@@ -99,6 +101,7 @@ std::string report_json(const ProgramReport& report) {
                       {{"cases", report.unmutated.cases},
                        {"executions", report.unmutated.executions},
                        {"seconds", report.unmutated.seconds},
+                       {"coverage", mutation::coverage_json(report.unmutated.coverage)},
                        {"findings", findings}}}}
       .dump(1);
 }

@@ -1,0 +1,49 @@
+#include "props/interpreter/rest_points.h"
+
+#include <algorithm>
+#include <string>
+
+#include "model/check.h"
+#include "props/interpreter/program_count.h"
+#include "props/program/typestate.h"
+
+namespace zeroproof::program {
+namespace {
+
+bool is_at_rest(const EngineState& engine) {
+  return engine.window == Window() && !engine.has_created_graph &&
+         engine.owes == EngineState::Owes::none && !engine.tiled;
+}
+
+// Whether every backward that its graph can have has been.
+bool is_spent(const State& state, const Value& value) {
+  return !value.has_graph || std::ranges::all_of(value.terms, [&](const Term& term) {
+    const Graph& graph = state.graphs.at(term.graph);
+    if (graph.has_second_graph) return false;
+    return term.loss < 0 ? graph.is_trunk_freed : graph.freed_losses.contains(term.loss);
+  });
+}
+
+bool is_at_rest(const State& state) {
+  return std::ranges::all_of(state.engines,
+                             [](const auto& named) { return is_at_rest(named.second); }) &&
+         std::ranges::all_of(state.values,
+                             [&](const auto& named) { return is_spent(state, named.second); });
+}
+
+}  // namespace
+
+std::set<std::size_t> rest_points(const Program& program, const Contract& contract) {
+  std::set<std::size_t> points;
+  auto typestate = Typestate::of(program);
+  ZP_CHECK(typestate, "the program has a contract");
+  for (std::size_t i = 0; i < program.body.size(); ++i) {
+    const Statement& statement = program.body[i];
+    ZP_CHECK(typestate->apply(statement), "the program has a contract");
+    const bool is_step = as<Step>(statement) && !contract.of(statement).is_refused();
+    if (is_step && is_at_rest(typestate->state())) points.insert(i);
+  }
+  return points;
+}
+
+}  // namespace zeroproof::program
