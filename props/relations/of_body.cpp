@@ -29,11 +29,6 @@ using program::ZeroGrad;
 
 constexpr const char* kSilent = "silent";  // begins the names of what is added
 
-template <class Kind>
-const Kind* as(const Statement& statement) {
-  return std::get_if<Kind>(&statement.kind);
-}
-
 // Bodies of such blocks stand alone.
 std::optional<Other> without_blocks(const Program& program, Block::Kind kind) {
   const auto is_it = [kind](const Statement& it) {
