@@ -95,6 +95,9 @@ std::string report_json(const ProgramReport& report) {
   OrderedJson findings = OrderedJson::array();
   for (const ProgramFound& one : report.found) found.push_back(row_of(one));
   for (const ProgramFound& one : report.findings) findings.push_back(row_of(one));
+  OrderedJson applicability = OrderedJson::object();
+  for (const hunt::Checker& checker : hunt::checkers())
+    applicability[std::string(checker.name)] = report.unmutated.activity.of(checker.name);
   return OrderedJson{{"schema", "zeroproof.programs/1"},
                      {"found", found},
                      {"unmutated",
@@ -102,6 +105,7 @@ std::string report_json(const ProgramReport& report) {
                        {"executions", report.unmutated.executions},
                        {"seconds", report.unmutated.seconds},
                        {"coverage", mutation::coverage_json(report.unmutated.coverage)},
+                       {"applicability", applicability},
                        {"findings", findings}}}}
       .dump(1);
 }
@@ -112,6 +116,13 @@ class ProgramsVerb final : public Verb {
     flags.add_words(words_, {"ID", "faults to hunt (default: none, the unmutated engine alone)"});
     flags.add_switch("all", is_all_, "every fault");
     flags.add_switch("whole", is_whole_, "minimise nothing");
+    flags.add_switch("relations", has_all_relations_,
+                     "judge every relation that speaks of a program (default: one, in one case of "
+                     "four)");
+    flags.add_switch("applicability", has_applicability_,
+                     "in how many cases each property and relation had something to judge");
+    flags.add_switch("markdown", is_markdown_,
+                     "the table of docs/reference/properties.md, and nothing else");
     flags.add_value("budget", budget_,
                     {"BUDGET", "of each fault: 20s, 20000x cases (default 20s,20000x)"});
     flags.add_value("unmutated", unmutated_,
@@ -126,7 +137,9 @@ class ProgramsVerb final : public Verb {
     if (!replay_.empty()) return run_replay(session);
     const auto faults = faults_of();
     if (!faults) return tl::unexpected(faults.error());
-    hunt::ProgramHuntOptions options{.seed = session.common.seed, .minimizes = !is_whole_};
+    hunt::ProgramHuntOptions options{.seed = session.common.seed,
+                                     .minimizes = !is_whole_,
+                                     .has_all_relations = has_all_relations_};
     const auto budget = parse_budget(budget_);
     if (!budget) return tl::unexpected(budget.error());
     if (budget->time_ns) options.time_max_ns = *budget->time_ns;
@@ -151,14 +164,19 @@ class ProgramsVerb final : public Verb {
                                session.say("the unmutated engine:\n" + text_of(finding));
                              });
     return VerbResult{.code = code_of(*report),
-                      .text =
-                          [report, this, &session] {
-                            return session.seed_line() + report_text(*report, words_.size() == 1);
-                          },
+                      .text = [report, this, &session] { return page_of(*report, session); },
                       .json = [report] { return report_json(*report); }};
   }
 
  private:
+  std::string page_of(const ProgramReport& report, const Session& session) const {
+    const hunt::Activity& activity = report.unmutated.activity;
+    if (is_markdown_) return hunt::activity_markdown(activity);
+    std::string text = session.seed_line() + report_text(report, words_.size() == 1);
+    if (has_applicability_) text += hunt::activity_text(activity);
+    return text;
+  }
+
   static ExitCode code_of(const ProgramReport& report) {
     if (was_interrupted()) return ExitCode::interrupted;
     const bool is_good = report.findings.empty() && report.count() == report.found.size();
@@ -240,6 +258,9 @@ class ProgramsVerb final : public Verb {
   std::vector<hunt::Mutant> mutants_;
   bool is_all_ = false;
   bool is_whole_ = false;
+  bool has_all_relations_ = false;
+  bool has_applicability_ = false;
+  bool is_markdown_ = false;
   std::string budget_;
   std::string unmutated_;
   std::string replay_;
