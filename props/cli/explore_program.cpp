@@ -111,14 +111,14 @@ class Exploration {
                              .case_number = found.case_number,
                              .choices_before = found.choices_before,
                              .shrink_runs = found.shrink_runs};
-      complete(finding, {.values = found.values, .is_of_events = false});
+      complete(finding, {.values = found.values, .judge = {}});
     }
   }
 
   // The program as text and document, and what shows the finding again.
   void complete(ProgramFinding& finding, const hunt::ProgramCounterexample& counterexample) {
     finding.choices = counterexample.values.size();
-    finding.entry.is_of_events = counterexample.is_of_events;
+    finding.entry.judge = counterexample.judge;
     finding.entry.property = finding.kind;
     if (given_) {
       finding.entry.program = *given_;

@@ -37,7 +37,7 @@ Result<CorpusEntry> corpus_entry_of(const ProgramFound& found) {
   program::Source source(counterexample.values);
   CorpusEntry entry{.fault = found.fault ? found.fault->id : "",
                     .property = found.property ? std::string(found.property->number) : "",
-                    .is_of_events = counterexample.is_of_events,
+                    .judge = counterexample.judge,
                     .schedule = {},
                     .program = program::draw_program(source)};
   if (const auto contract = program::Contract::of(entry.program); !contract)
@@ -53,7 +53,7 @@ std::string corpus_json(const CorpusEntry& entry) {
       {"schema", kSchema},
       {"fault", entry.fault},
       {"property", entry.property},
-      {"judge", entry.is_of_events ? "events" : "values"},
+      {"judge", name_of(entry.judge)},
       {"schedule", entry.schedule},
       {"program", OrderedJson::parse(program::program_json(entry.program))}};
   return program::json_lines(document.dump());
@@ -66,7 +66,11 @@ Result<CorpusEntry> parse_corpus_entry(std::string_view json, std::string_view w
   CorpusEntry entry;
   entry.fault = document["fault"].get<std::string>();
   entry.property = document["property"].get<std::string>();
-  entry.is_of_events = document["judge"] == "events";
+  const auto judge = judge_named(document["judge"].get<std::string>());
+  if (!judge)
+    return fail(ErrorCode::usage,
+                fmt::format("{}: /judge: no judge is called {}", where, document["judge"].dump()));
+  entry.judge = *judge;
   for (const OrderedJson& choice : document["schedule"]) {
     if (!choice.is_number_unsigned())
       return fail(ErrorCode::usage,
@@ -93,17 +97,12 @@ Result<CorpusCase> CorpusCase::make(const CorpusEntry& entry) {
 }
 
 CorpusCase::CorpusCase(std::unique_ptr<ProgramCase> program, const CorpusEntry& entry)
-    : program_(std::move(program)), is_of_events_(entry.is_of_events), schedule_(entry.schedule) {}
+    : program_(std::move(program)), judge_(entry.judge), schedule_(entry.schedule) {}
 
 CaseResult CorpusCase::run(const program::EngineVariant& variant) const {
   program::Source source(schedule_);
   program::SourceChooser chooser(source);
-  CaseResult result;
-  if (is_of_events_)
-    program_->judge_events(variant, chooser, result);
-  else
-    program_->judge_values(variant, chooser, result);
-  return result;
+  return program_->judge(judge_, variant, chooser);
 }
 
 }  // namespace zeroproof::hunt

@@ -12,11 +12,11 @@
 namespace zeroproof::hunt {
 
 // A counterexample that outlives changes of the grammar: the program itself, and the choices of one
-// of its two runs. A document of schema zeroproof.program_corpus/1.
+// of its runs. A document of schema zeroproof.program_corpus/1.
 struct CorpusEntry {
   std::string fault;     // its id; empty: the unmutated engine, which holds there again
   std::string property;  // the number of the one that was falsified
-  bool is_of_events = false;
+  ProgramJudge judge = {};
   std::vector<std::uint32_t> schedule;
   program::Program program;
 };
@@ -40,7 +40,7 @@ class CorpusCase {
   CorpusCase(std::unique_ptr<ProgramCase> program, const CorpusEntry& entry);
 
   std::unique_ptr<ProgramCase> program_;
-  bool is_of_events_;
+  ProgramJudge judge_;
   std::vector<std::uint32_t> schedule_;
 };
 

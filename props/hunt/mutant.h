@@ -9,6 +9,7 @@ namespace zeroproof::hunt {
 // An engine with something wrong in it, and the engine beside which that shows. Plain data.
 struct Mutant {
   std::string id;
+  std::string sentence;  // what is wrong
   // Numbers of properties, one of which has to be falsified ("P26 R7"); empty: any.
   std::string properties;
   program::EngineVariant variant;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "props/interpreter/observe.h"
 #include "props/interpreter/rank_walkers.h"
 #include "props/interpreter/rest_points.h"
+#include "props/relations/pair.h"
 #include "props/run_properties.h"
 #include "props/train/cell_run.h"
 #include "props/train/run_judge.h"
@@ -22,6 +24,9 @@ namespace {
 
 using program::Observed;
 using program::Program;
+
+// What the simulated world sees in every run.
+constexpr std::array<std::string_view, 5> kWorldProperties = {"R1", "R2", "R3", "R4", "R5"};
 
 std::string_view number_of(Observed what) {
   switch (what) {
@@ -75,12 +80,59 @@ const std::vector<std::vector<program::Observations>>& ProgramCase::reference() 
   return *reference_;
 }
 
-void ProgramCase::judge_values(const program::EngineVariant& variant, Chooser& chooser,
-                               CaseResult& result) {
+std::vector<const relations::Relation*> ProgramCase::relations() const {
+  std::vector<const relations::Relation*> speaking;
+  for (const relations::Relation& relation : relations::all_relations())
+    if (relations::Pair::make(relation, *runnable_)) speaking.push_back(&relation);
+  return speaking;
+}
+
+CaseResult ProgramCase::judge(const ProgramJudge& judge, const program::EngineVariant& variant,
+                              Chooser& chooser) {
+  CaseResult result;
+  if (judge.kind == ProgramJudge::Kind::events) {
+    judge_events(variant, chooser, result);
+    return result;
+  }
+  const program::ProgramRun run = judge_values(variant, chooser, result);
+  if (judge.kind == ProgramJudge::Kind::values) return result;
+  result.falsified.clear();
+  judge_relation(*judge.relation, run, variant, chooser, result);
+  return result;
+}
+
+// What the reference leaves open is judged by no one.
+void ProgramCase::note(std::span<const program::Observations> reference) {
+  for (const program::Observations& seen : reference)
+    for (const program::Observation& one : seen) {
+      if (one.is_unspecified) continue;
+      active_.insert(number_of(one.what));
+      if (one.what == Observed::update && reference.size() > 1) active_.insert("P40");
+    }
+}
+
+void ProgramCase::note(const reference::Coverage& coverage) {
+  for (const reference::RuleInfo& rule : reference::rules()) {
+    if (coverage.applied[static_cast<std::size_t>(rule.rule)] == 0) continue;
+    active_.insert(rule.id);
+    active_.insert(rule.property);
+  }
+}
+
+void ProgramCase::note(const PropertiesReport& report) {
+  const auto add = [&](const Property* property) {
+    if (is_applicable(runnable_->program(), property->number)) active_.insert(property->number);
+  };
+  for (const Property* const property : report.held) add(property);
+  for (const Finding& finding : report.falsified) add(finding.property);
+}
+
+program::ProgramRun ProgramCase::judge_values(const program::EngineVariant& variant,
+                                              Chooser& chooser, CaseResult& result) {
   const Program& program = runnable_->program();
   const int last = runnable_->segments().back().ranks * program.world.tensor;
   AccessWatch streams(last, overlap_rules_of(program));
-  const program::ProgramRun run = program::run_program(
+  program::ProgramRun run = program::run_program(
       *runnable_, {.variant = variant, .chooser = &chooser, .watch = &streams});
   ++result.executions;
   result.events = run.steps;
@@ -88,13 +140,19 @@ void ProgramCase::judge_values(const program::EngineVariant& variant, Chooser& c
     judge_run(run.segments[i], result);
     if (!run.segments[i].has_failed()) compare(run.segments[i], i, result);
   }
-  add_all(program, streams.races().finish(), result);
-  if (!streams.overlap_finding().empty() && is_applicable(program, "R20"))
-    result.add("R20", streams.overlap_finding());
+  const PropertiesReport races = streams.races().finish();
+  note(races);
+  add_all(program, races, result);
+  active_.insert(kWorldProperties.begin(), kWorldProperties.end());
+  if (!is_applicable(program, "R20")) return run;
+  active_.insert("R20");
+  if (!streams.overlap_finding().empty()) result.add("R20", streams.overlap_finding());
+  return run;
 }
 
 void ProgramCase::compare(const program::SegmentRun& run, std::size_t segment, CaseResult& result) {
   const Program& program = runnable_->program();
+  note(reference().at(segment));
   const program::Tolerance tolerance = program::tolerance_of(program);
   const auto tensor = static_cast<std::size_t>(program.world.tensor);
   std::vector<const program::Observations*> all;
@@ -127,7 +185,29 @@ void ProgramCase::judge_events(const program::EngineVariant& variant, Chooser& c
   walkers.finish(last.ranks);
   add_all(walkers, result);
   coverage_ = walkers.coverage();
-  add_all(runnable_->program(), judge.finish(train::errors_of(last.ranks)), result);
+  note(coverage_);
+  const PropertiesReport report = judge.finish(train::errors_of(last.ranks));
+  note(report);
+  add_all(runnable_->program(), report, result);
+}
+
+void ProgramCase::judge_relation(const relations::Relation& relation,
+                                 const program::ProgramRun& run,
+                                 const program::EngineVariant& variant, Chooser& chooser,
+                                 CaseResult& result) {
+  const auto pair = relations::Pair::make(relation, *runnable_);
+  if (!pair || run.has_failed()) return;
+  const program::ProgramRun other =
+      program::run_program(pair->other(), {.variant = variant, .chooser = &chooser});
+  ++result.executions;
+  result.events = other.steps;
+  CaseResult failure;
+  for (const program::SegmentRun& segment : other.segments) judge_run(segment, failure);
+  for (const Falsified& one : failure.falsified)
+    result.add(relation.number, "the other run: " + one.text, one.rank);
+  if (other.has_failed()) return;
+  if (const auto finding = pair->compare(run, other))
+    result.add(relation.number, finding->text, finding->rank);
 }
 
 }  // namespace zeroproof::hunt

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "model/check.h"
+#include "model/splitmix64.h"
 #include "props/program/draw.h"
 #include "props/program/program_text.h"
 #include "props/program/shrink.h"
@@ -24,30 +24,30 @@ EngineVariant variant_of(const Mutant* fault) {
   return fault ? fault->variant : EngineVariant{};
 }
 
-// One of the two runs, and the choices that it and its program made.
-struct JudgedRun {
-  CaseResult result;
-  program::Choices choices;
-};
-
-JudgedRun judge_one(DrawnProgram& drawn, bool is_of_events, const EngineVariant& variant) {
-  program::Source source = drawn.source;
+// Goes on from the program's choices.
+CaseResult judge_one(DrawnProgram& drawn, const ProgramJudge& judge, const EngineVariant& variant,
+                     program::Source& source) {
+  source = drawn.source;
   program::SourceChooser chooser(source);
-  JudgedRun run;
-  if (is_of_events)
-    drawn.program->judge_events(variant, chooser, run.result);
-  else
-    drawn.program->judge_values(variant, chooser, run.result);
-  run.choices = source.choices();
-  return run;
+  return drawn.program->judge(judge, variant, chooser);
 }
 
-std::optional<ProgramReplay> replay_drawn(DrawnProgram drawn, bool is_of_events,
+std::optional<ProgramReplay> replay_drawn(DrawnProgram drawn, const ProgramJudge& judge,
                                           const EngineVariant& variant) {
   if (!drawn.program) return std::nullopt;
   const program::RunnableProgram& runnable = drawn.program->runnable();
-  return ProgramReplay{judge_one(drawn, is_of_events, variant).result,
+  program::Source source = drawn.source;
+  return ProgramReplay{judge_one(drawn, judge, variant, source),
                        program::program_text(runnable.program(), &runnable.contract())};
+}
+
+// A relation counts wherever it speaks, whether it was drawn or not.
+void count(const ProgramCase& program, Activity& activity) {
+  std::set<std::string_view> numbers = program.active();
+  for (const relations::Relation* const relation : program.relations())
+    numbers.insert(relation->number);
+  for (const std::string_view number : numbers) ++activity.active[number];
+  ++activity.cases;
 }
 
 }  // namespace
@@ -80,15 +80,44 @@ DrawnProgram& ProgramHunter::at(std::uint64_t number) {
       .first->second;
 }
 
-CaseResult ProgramHunter::judge(DrawnProgram& drawn, const Mutant* fault, Depth depth,
-                                program::Choices (&made)[2]) {
-  program::Source sources[] = {drawn.source, drawn.source};
-  program::SourceChooser choosers[] = {program::SourceChooser(sources[0]),
-                                       program::SourceChooser(sources[1])};
-  const CaseResult result = drawn.program->run(variant_of(fault), depth,
-                                               [&](int run) -> Chooser& { return choosers[run]; });
-  for (int run = 0; run < 2; ++run) made[run] = sources[run].choices();
-  return result;
+// One case in so many has a relation, which is drawn of those that speak of its program.
+std::vector<const relations::Relation*> ProgramHunter::relations_of(const DrawnProgram& drawn,
+                                                                    std::uint64_t number) const {
+  constexpr std::uint64_t kCases = 4;
+  if (!options_.has_all_relations && number % kCases != 0) return {};
+  std::vector<const relations::Relation*> speaking = drawn.program->relations();
+  if (options_.has_all_relations || speaking.empty()) return speaking;
+  std::uint64_t state = case_seed(options_.seed, number);
+  return {speaking[next_splitmix64(state) % speaking.size()]};
+}
+
+std::vector<ProgramHunter::JudgedRun> ProgramHunter::judge(DrawnProgram& drawn,
+                                                           std::uint64_t number,
+                                                           const EngineVariant& variant,
+                                                           Depth depth) const {
+  std::vector<JudgedRun> runs;
+  const auto ends = [&] { return depth == Depth::first && !runs.back().result.falsified.empty(); };
+  JudgedRun values{{ProgramJudge::Kind::values}, {}, drawn.source};
+  program::SourceChooser chooser(values.source);
+  const program::ProgramRun run = drawn.program->judge_values(variant, chooser, values.result);
+  runs.push_back(values);
+  if (ends()) return runs;
+  runs.push_back({{ProgramJudge::Kind::events}, {}, drawn.source});
+  runs.back().result = judge_one(drawn, runs.back().judge, variant, runs.back().source);
+  if (ends()) return runs;
+  for (const relations::Relation* const relation : relations_of(drawn, number)) {
+    runs.push_back({{ProgramJudge::Kind::relation, relation}, {}, values.source});
+    program::SourceChooser further(runs.back().source);
+    drawn.program->judge_relation(*relation, run, variant, further, runs.back().result);
+    if (ends()) break;
+  }
+  return runs;
+}
+
+// What a relation says is the fault's doing, whatever it was expected to break.
+const Falsified* ProgramHunter::falsified_by(const JudgedRun& run, const Mutant& fault) {
+  const bool is_relation = run.judge.kind == ProgramJudge::Kind::relation;
+  return run.result.find(is_relation ? std::string_view() : fault.properties);
 }
 
 ProgramFound ProgramHunter::hunt(const Mutant& fault) {
@@ -100,14 +129,12 @@ ProgramFound ProgramHunter::hunt(const Mutant& fault) {
     if (watch_.now_ns() - start > options_.time_max_ns) break;
     DrawnProgram& drawn = at(number);
     if (!drawn.program) continue;
-    program::Choices made[2];
-    const CaseResult result = judge(drawn, &fault, Depth::first, made);
-    found.executions += result.executions;
-    const Falsified* const falsified = result.find(fault.properties);
+    const std::vector<JudgedRun> runs = judge(drawn, number, fault.variant, Depth::first);
+    for (const JudgedRun& run : runs) found.executions += run.result.executions;
+    const JudgedRun& last = runs.back();
+    const Falsified* const falsified = falsified_by(last, fault);
     if (!falsified) continue;
-    const bool is_of_events = result.executions == 2;
-    ProgramCounterexample counterexample{program::values_of(made[is_of_events ? 1 : 0]),
-                                         is_of_events};
+    ProgramCounterexample counterexample{program::values_of(last.source.choices()), last.judge};
     // A finding that is not the fault's is the harness's or the engine's.
     const auto without = replay_of(counterexample, fault.reference);
     if (!without || !without->result.falsified.empty()) continue;
@@ -126,17 +153,17 @@ ProgramFound ProgramHunter::hunt(const Mutant& fault) {
 // Something simpler that falsifies the same property, and none without the fault.
 void ProgramHunter::finish(ProgramFound& found) {
   const std::string_view number = found.property->number;
-  const bool is_of_events = found.counterexample.is_of_events;
+  const ProgramJudge judge = found.counterexample.judge;
   const program::StillFails fails =
       [&](const std::vector<std::uint32_t>& values) -> std::optional<program::Choices> {
     DrawnProgram tried = options_.draw(program::Source(values));
     if (!tried.program) return std::nullopt;
-    JudgedRun again = judge_one(tried, is_of_events, variant_of(found.fault));
-    if (!again.result.find(number)) return std::nullopt;
-    if (found.fault &&
-        !judge_one(tried, is_of_events, found.fault->reference).result.falsified.empty())
+    program::Source source = tried.source;
+    if (!judge_one(tried, judge, variant_of(found.fault), source).find(number)) return std::nullopt;
+    program::Source without = tried.source;
+    if (found.fault && !judge_one(tried, judge, found.fault->reference, without).falsified.empty())
       return std::nullopt;
-    return std::move(again.choices);
+    return source.choices();
   };
   const auto start = fails(found.counterexample.values);
   if (!start) return;
@@ -169,21 +196,17 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
       on_finding(found);
       continue;
     }
-    program::Choices made[2];
-    const CaseResult result = judge(drawn, nullptr, Depth::all, made);
-    run.executions += result.executions;
+    const std::vector<JudgedRun> runs = judge(drawn, number, {}, Depth::all);
+    for (const JudgedRun& one : runs) run.executions += one.result.executions;
+    count(*drawn.program, run.activity);
     run.coverage.add(drawn.program->coverage());
     pool_.clear();
-    if (result.falsified.empty()) continue;
-    for (const bool is_of_events : {false, true}) {
-      found.counterexample = {program::values_of(made[is_of_events ? 1 : 0]), is_of_events};
-      const auto again = replay_of(found.counterexample, {});
-      if (again && !again->result.falsified.empty()) {
-        found.property = again->result.falsified.front().property;
-        found.finding = again->result.falsified.front().text;
-        break;
-      }
-    }
+    const auto falsified = std::ranges::find_if(
+        runs, [](const JudgedRun& one) { return !one.result.falsified.empty(); });
+    if (falsified == runs.end()) continue;
+    found.counterexample = {program::values_of(falsified->source.choices()), falsified->judge};
+    found.property = falsified->result.falsified.front().property;
+    found.finding = falsified->result.falsified.front().text;
     found.is_found = true;
     if (found.property && options_.minimizes) finish(found);
     if (known.insert(found.finding).second) on_finding(found);
@@ -194,14 +217,14 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
 
 std::optional<ProgramReplay> ProgramHunter::replay_of(const ProgramCounterexample& counterexample,
                                                       const EngineVariant& variant) const {
-  return replay_drawn(options_.draw(program::Source(counterexample.values)),
-                      counterexample.is_of_events, variant);
+  return replay_drawn(options_.draw(program::Source(counterexample.values)), counterexample.judge,
+                      variant);
 }
 
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
                                     const EngineVariant& variant) {
-  return replay_drawn(draw_case(program::Source(counterexample.values)),
-                      counterexample.is_of_events, variant);
+  return replay_drawn(draw_case(program::Source(counterexample.values)), counterexample.judge,
+                      variant);
 }
 
 std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
@@ -212,7 +235,7 @@ std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
 std::string token_of(const ProgramCounterexample& counterexample, std::string_view id) {
   Schedule schedule;
   schedule.scenario = std::string(kPrefix) + std::string(id);
-  schedule.settings["judge"] = counterexample.is_of_events ? "events" : "values";
+  schedule.settings["judge"] = name_of(counterexample.judge);
   schedule.choices = counterexample.values;
   return schedule_text(schedule);
 }
@@ -220,10 +243,14 @@ std::string token_of(const ProgramCounterexample& counterexample, std::string_vi
 Result<ProgramCounterexample> read_program_token(std::string_view text, std::string_view where) {
   const auto schedule = parse_schedule(text, where);
   if (!schedule) return tl::unexpected(schedule.error());
-  const auto judge = schedule->settings.find("judge");
-  if (!schedule->scenario.starts_with(kPrefix) || judge == schedule->settings.end())
+  const auto name = schedule->settings.find("judge");
+  if (!schedule->scenario.starts_with(kPrefix) || name == schedule->settings.end())
     return fail(ErrorCode::usage, std::string(where) + ": not a program's counterexample");
-  return ProgramCounterexample{schedule->choices, judge->second == "events"};
+  const auto judge = judge_named(name->second);
+  if (!judge)
+    return fail(ErrorCode::usage, std::string(where) + ": no judge is called '" + name->second +
+                                      "'; values, events and the numbers of relations are");
+  return ProgramCounterexample{schedule->choices, *judge};
 }
 
 }  // namespace zeroproof::hunt

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "props/hunt/activity.h"
 #include "props/hunt/mutant.h"
 #include "props/hunt/program_case.h"
 #include "props/program/source.h"
@@ -33,14 +34,16 @@ struct ProgramHuntOptions {
   std::int64_t time_max_ns = 20'000'000'000;  // of one fault
   bool minimizes = true;
   std::size_t shrink_runs = 2'000;
+  // Whether every relation that speaks of a program judges it; or one of them in some cases.
+  bool has_all_relations = false;
   // Where programs come from; one that is given draws nothing, and only its orders differ.
   std::function<DrawnProgram(program::Source)> draw = draw_case;
 };
 
-// A program with one order of one of its two runs, as the choices that both are drawn from.
+// A program with one order of one of its runs, as the choices that both are drawn from.
 struct ProgramCounterexample {
   std::vector<std::uint32_t> values;
-  bool is_of_events = false;
+  ProgramJudge judge = {};
 };
 
 // What became of the hunt for one fault; of a finding of the unmutated engine, where `fault` is
@@ -83,6 +86,7 @@ class ProgramHunter {
     std::uint64_t executions = 0;
     double seconds = 0.0;
     reference::Coverage coverage;  // of the walkers
+    Activity activity;
   };
   // Cases from `first` on for so long, or so many; `on_finding` gets each finding, minimised, once
   // a property and program text.
@@ -90,9 +94,19 @@ class ProgramHunter {
                           const std::function<void(const ProgramFound&)>& on_finding);
 
  private:
+  // One run and what it falsified; the source as it stands after it.
+  struct JudgedRun {
+    ProgramJudge judge;
+    CaseResult result;
+    program::Source source;
+  };
+
   DrawnProgram& at(std::uint64_t number);
-  CaseResult judge(DrawnProgram& drawn, const Mutant* fault, Depth depth,
-                   program::Choices (&made)[2]);
+  std::vector<JudgedRun> judge(DrawnProgram& drawn, std::uint64_t number,
+                               const program::EngineVariant& variant, Depth depth) const;
+  std::vector<const relations::Relation*> relations_of(const DrawnProgram& drawn,
+                                                       std::uint64_t number) const;
+  static const Falsified* falsified_by(const JudgedRun& run, const Mutant& fault);
   void finish(ProgramFound& found);
   std::optional<ProgramReplay> replay_of(const ProgramCounterexample& counterexample,
                                          const program::EngineVariant& variant) const;

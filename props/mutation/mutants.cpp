@@ -20,6 +20,7 @@ program::EngineVariant variant_of(const Fault* fault) {
 
 hunt::Mutant mutant_of(const Fault& fault) {
   return {.id = std::string(fault.id),
+          .sentence = std::string(fault.sentence),
           .properties = std::string(fault.properties),
           .variant = variant_of(&fault),
           .reference = variant_of(fault.reference)};

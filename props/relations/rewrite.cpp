@@ -92,7 +92,12 @@ bool adds_to_losses(const Program& program) {
 bool can_scale(const Program& program) {
   const bool is_half = program.config.model_dtype() == DType::float16 ||
                        program::tolerance_of(program).wire == DType::float16;
-  return program.data.mode == program::Data::Mode::exact && !is_half && !adds_to_losses(program);
+  const bool is_cast = has_statement(program, [](const Statement& it) {
+    const auto* const block = std::get_if<Block>(&it.kind);
+    return block && block->kind == Block::Kind::other_autocast;
+  });
+  return program.data.mode == program::Data::Mode::exact && !is_half && !is_cast &&
+         !adds_to_losses(program);
 }
 
 std::optional<Body> boundaries_alone(const Program& program) {

@@ -67,8 +67,8 @@ TEST(ProgramRun, EqualsTheReferenceInEveryStageAndPrecision) {
 }
 
 TEST(ProgramRun, DrawnProgramsEqualTheReference) {
-  constexpr std::uint64_t kPrograms = 150;
-  for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
+  constexpr std::uint64_t kDrawnPrograms = 150;
+  for (std::uint64_t seed = 0; seed < kDrawnPrograms; ++seed) {
     Source source(seed);
     const auto runnable = RunnableProgram::make(draw_program(source));
     ASSERT_TRUE(runnable) << seed << ": " << runnable.error().text;

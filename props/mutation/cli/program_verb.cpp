@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/files/atomic_file.h"
@@ -16,6 +19,7 @@
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/hunt/corpus.h"
+#include "props/hunt/parallel_hunt.h"
 #include "props/hunt/program_hunt.h"
 #include "props/mutation/coverage_report.h"
 #include "props/mutation/mutants.h"
@@ -33,6 +37,7 @@ struct ProgramReport {
   std::vector<ProgramFound> found;
   std::vector<ProgramFound> findings;  // of the unmutated engine
   hunt::ProgramHunter::Unmutated unmutated;
+  std::optional<bool> is_canary_found = std::nullopt;  // where faults were hunted
 
   std::size_t count() const {
     std::size_t count = 0;
@@ -64,6 +69,7 @@ std::string report_text(const ProgramReport& report, bool has_programs) {
   }
   std::string text = table_text(rows);
   text += fmt::format("{} of {} faults found\n", report.count(), report.found.size());
+  if (report.is_canary_found == false) text += "the canary was not found: the hunt is blind\n";
   if (report.unmutated.cases != 0)
     text += fmt::format("unmutated engine: {} findings in {} cases, {} executions, {:.1f} s\n",
                         report.findings.size(), report.unmutated.cases, report.unmutated.executions,
@@ -76,6 +82,8 @@ std::string report_text(const ProgramReport& report, bool has_programs) {
 
 OrderedJson row_of(const ProgramFound& found) {
   return {{"id", found.fault ? std::string(found.fault->id) : "unmutated"},
+          {"sentence", found.fault ? found.fault->sentence : ""},
+          {"modelled", true},
           {"found", found.is_found},
           {"property", found.property ? std::string(found.property->number) : ""},
           {"text", found.finding},
@@ -90,18 +98,35 @@ OrderedJson row_of(const ProgramFound& found) {
                                    : ""}};
 }
 
+// What verify's last row is made of (props/mutation_row.h).
+OrderedJson summary_of(const ProgramReport& report) {
+  return {{"hunted", report.found.size()},
+          {"found", report.count()},
+          {"canary_found", report.is_canary_found.value_or(true)},
+          {"unmutated_clean", report.findings.empty()},
+          {"unmutated_executions", report.unmutated.executions}};
+}
+
 std::string report_json(const ProgramReport& report) {
   OrderedJson found = OrderedJson::array();
   OrderedJson findings = OrderedJson::array();
+  OrderedJson sentences = OrderedJson::array();
+  for (const ProgramFound& one : report.findings) sentences.push_back(one.finding);
   for (const ProgramFound& one : report.found) found.push_back(row_of(one));
   for (const ProgramFound& one : report.findings) findings.push_back(row_of(one));
+  OrderedJson applicability = OrderedJson::object();
+  for (const hunt::Checker& checker : hunt::checkers())
+    applicability[std::string(checker.name)] = report.unmutated.activity.of(checker.name);
   return OrderedJson{{"schema", "zeroproof.programs/1"},
-                     {"found", found},
+                     {"summary", summary_of(report)},
+                     {"unmutated_findings", sentences},
+                     {"faults", found},
                      {"unmutated",
                       {{"cases", report.unmutated.cases},
                        {"executions", report.unmutated.executions},
                        {"seconds", report.unmutated.seconds},
                        {"coverage", mutation::coverage_json(report.unmutated.coverage)},
+                       {"applicability", applicability},
                        {"findings", findings}}}}
       .dump(1);
 }
@@ -111,7 +136,18 @@ class ProgramsVerb final : public Verb {
   void declare(Flags& flags) override {
     flags.add_words(words_, {"ID", "faults to hunt (default: none, the unmutated engine alone)"});
     flags.add_switch("all", is_all_, "every fault");
+    flags.add_switch("hazards", has_hazards_, "every hazard of docs/HAZARDS.md");
+    flags.add_switch("quick", is_quick_,
+                     "the catalogue's faults of tier 1, not minimised, as verify hunts them");
+    flags.add_value("workers", workers_, {"N", "threads (default: as the machine has)"});
     flags.add_switch("whole", is_whole_, "minimise nothing");
+    flags.add_switch("relations", has_all_relations_,
+                     "judge every relation that speaks of a program (default: one, in one case of "
+                     "four)");
+    flags.add_switch("applicability", has_applicability_,
+                     "in how many cases each property and relation had something to judge");
+    flags.add_switch("markdown", is_markdown_,
+                     "the table of docs/reference/properties.md, and nothing else");
     flags.add_value("budget", budget_,
                     {"BUDGET", "of each fault: 20s, 20000x cases (default 20s,20000x)"});
     flags.add_value("unmutated", unmutated_,
@@ -126,7 +162,12 @@ class ProgramsVerb final : public Verb {
     if (!replay_.empty()) return run_replay(session);
     const auto faults = faults_of();
     if (!faults) return tl::unexpected(faults.error());
-    hunt::ProgramHuntOptions options{.seed = session.common.seed, .minimizes = !is_whole_};
+    hunt::ProgramHuntOptions options{.seed = session.common.seed,
+                                     .minimizes = !is_whole_ && !is_quick_,
+                                     .has_all_relations = has_all_relations_};
+    const auto workers = parse_workers();
+    if (!workers) return tl::unexpected(workers.error());
+    if (is_quick_) options.cases_max = kQuickCases;
     const auto budget = parse_budget(budget_);
     if (!budget) return tl::unexpected(budget.error());
     if (budget->time_ns) options.time_max_ns = *budget->time_ns;
@@ -134,15 +175,20 @@ class ProgramsVerb final : public Verb {
     const auto unmutated = parse_budget(unmutated_.empty() ? "200x" : unmutated_);
     if (!unmutated) return tl::unexpected(unmutated.error());
     if (auto made = make_corpus_folder(); !made) return tl::unexpected(made.error());
-    hunt::ProgramHunter hunter(options, {.now_ns = now_ns, .should_stop = was_interrupted});
+    const hunt::ProgramHuntWatch watch{.now_ns = now_ns, .should_stop = was_interrupted};
+    hunt::ProgramHunter hunter(options, watch);
     const auto report = std::make_shared<ProgramReport>();
     mutants_ = mutation::mutants_of(*faults);
-    for (const hunt::Mutant& mutant : mutants_) {
-      report->found.push_back(hunter.hunt(mutant));
-      session.say(
-          fmt::format("{} {}", mutant.id, report->found.back().is_found ? "found" : "not found"));
-      if (auto written = write_entry(report->found.back()); !written)
-        return tl::unexpected(written.error());
+    Result<void> written;
+    const auto on_found = [&](const ProgramFound& found) {
+      session.say(fmt::format("{} {}", found.fault->id, found.is_found ? "found" : "not found"));
+      if (written) written = write_entry(found);
+    };
+    report->found = hunt::hunt_all(mutants_, options, *workers, watch, on_found);
+    if (!written) return tl::unexpected(written.error());
+    if (!mutants_.empty()) {
+      const hunt::Mutant canary = mutation::mutant_of(mutation::canary());
+      report->is_canary_found = hunter.hunt(canary).is_found;
     }
     report->unmutated =
         hunter.run_unmutated(0, unmutated->work.executions, unmutated->time_ns.value_or(INT64_MAX),
@@ -151,23 +197,36 @@ class ProgramsVerb final : public Verb {
                                session.say("the unmutated engine:\n" + text_of(finding));
                              });
     return VerbResult{.code = code_of(*report),
-                      .text =
-                          [report, this, &session] {
-                            return session.seed_line() + report_text(*report, words_.size() == 1);
-                          },
+                      .text = [report, this, &session] { return page_of(*report, session); },
                       .json = [report] { return report_json(*report); }};
   }
 
  private:
+  std::string page_of(const ProgramReport& report, const Session& session) const {
+    const hunt::Activity& activity = report.unmutated.activity;
+    if (is_markdown_) return hunt::activity_markdown(activity);
+    std::string text = session.seed_line() + report_text(report, words_.size() == 1);
+    if (has_applicability_) text += hunt::activity_text(activity);
+    return text;
+  }
+
   static ExitCode code_of(const ProgramReport& report) {
     if (was_interrupted()) return ExitCode::interrupted;
-    const bool is_good = report.findings.empty() && report.count() == report.found.size();
+    const bool is_good = report.findings.empty() && report.count() == report.found.size() &&
+                         report.is_canary_found != false;
     return is_good ? ExitCode::held : ExitCode::falsified;
   }
 
   Result<std::vector<const Fault*>> faults_of() const {
-    if (is_all_) return mutation::hunted_faults();
     std::vector<const Fault*> chosen;
+    const auto add = [&](const Fault& fault) {
+      const bool is_meant = !is_quick_ || (fault.is_of_catalogue() && fault.row().tier == 1);
+      if (fault.is_modelled() && is_meant) chosen.push_back(&fault);
+    };
+    if (is_all_ || is_quick_)
+      for (const Fault* fault : mutation::hunted_faults()) add(*fault);
+    if (has_hazards_)
+      for (const Fault& fault : mutation::hazards()) add(fault);
     for (const std::string& word : words_) {
       const Fault* const fault = mutation::find_fault(word);
       if (!fault) return unknown(word);
@@ -181,6 +240,15 @@ class ProgramsVerb final : public Verb {
     for (const Fault* fault : mutation::named_faults()) ids.push_back(fault->id);
     return fail(ErrorCode::usage,
                 fmt::format("programs: unknown fault '{}': {}", word, did_you_mean(word, ids)));
+  }
+
+  Result<std::size_t> parse_workers() const {
+    if (workers_.empty()) return std::max<std::size_t>(1, std::thread::hardware_concurrency());
+    const auto workers = parse_count(workers_, "--workers");
+    if (!workers) return tl::unexpected(workers.error());
+    if (*workers < 1 || *workers > kMostWorkers)
+      return fail(ErrorCode::usage, fmt::format("--workers: from 1 to {}", kMostWorkers));
+    return *workers;
   }
 
   Result<void> make_corpus_folder() const {
@@ -235,11 +303,19 @@ class ProgramsVerb final : public Verb {
   }
 
   static constexpr std::uint64_t kEntryBytesMax = 1U << 24;
+  static constexpr std::uint64_t kMostWorkers = 64;
+  static constexpr std::uint64_t kQuickCases = 4000;
 
   std::vector<std::string> words_;
   std::vector<hunt::Mutant> mutants_;
   bool is_all_ = false;
   bool is_whole_ = false;
+  bool has_all_relations_ = false;
+  bool has_applicability_ = false;
+  bool is_markdown_ = false;
+  bool has_hazards_ = false;
+  bool is_quick_ = false;
+  std::string workers_;
   std::string budget_;
   std::string unmutated_;
   std::string replay_;

@@ -44,13 +44,7 @@ hunt::CaseResult judged(const CorpusRun& run, int mutant, unsigned char* reached
   train::Subject subject;
   subject.enter = [=] { return std::make_unique<MutantScope>(mutant, reached); };
   const program::EngineVariant variant{.subject = &subject};
-  hunt::CaseResult result;
-  if (run.is_of_events) {
-    run.program->judge_events(variant, chooser, result);
-  } else {
-    run.program->judge_values(variant, chooser, result);
-  }
-  return result;
+  return run.program->judge(run.judge, variant, chooser);
 }
 
 hunt::CaseResult replayed(const CorpusRun& run, int mutant, unsigned char* reached) {
@@ -77,7 +71,7 @@ class CorpusMaker {
     if (!runnable) return tl::unexpected(runnable.error());
     add({.name = path,
          .program = std::make_shared<hunt::ProgramCase>(std::move(*runnable)),
-         .is_of_events = entry->is_of_events,
+         .judge = entry->judge,
          .schedule = entry->schedule});
     return {};
   }
@@ -86,10 +80,11 @@ class CorpusMaker {
     hunt::DrawnProgram drawn = hunt::draw_case(program::Source(hunt::case_seed(seed, number)));
     if (!drawn.program) return;
     const std::shared_ptr<hunt::ProgramCase> program = std::move(drawn.program);
-    for (const bool is_of_events : {false, true}) {
+    using Kind = hunt::ProgramJudge::Kind;
+    for (const Kind kind : {Kind::values, Kind::events}) {
       program::Source source = drawn.source;
       CorpusRun run{
-          .name = fmt::format("case {}", number), .program = program, .is_of_events = is_of_events};
+          .name = fmt::format("case {}", number), .program = program, .judge = {.kind = kind}};
       program::SourceChooser chooser(source);
       judged(run, 0, nullptr, chooser);
       const auto values = program::values_of(source.choices());

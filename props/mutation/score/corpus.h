@@ -17,7 +17,7 @@ namespace zeroproof::mutation {
 struct CorpusRun {
   std::string name;                            // a file, or "case 7"
   std::shared_ptr<hunt::ProgramCase> program;  // its reference is known
-  bool is_of_events = false;
+  hunt::ProgramJudge judge = {};
   std::vector<std::uint32_t> schedule;
   std::vector<unsigned char> reached;  // by number of a mutant: whether it asks
   double seconds = 0.0;
