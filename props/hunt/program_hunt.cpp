@@ -96,6 +96,11 @@ std::vector<ProgramHunter::JudgedRun> ProgramHunter::judge(DrawnProgram& drawn,
                                                            const EngineVariant& variant,
                                                            Depth depth) const {
   std::vector<JudgedRun> runs;
+  if (options_.judge) {
+    runs.push_back({*options_.judge, {}, drawn.source});
+    runs.back().result = judge_one(drawn, *options_.judge, variant, runs.back().source);
+    return runs;
+  }
   const auto ends = [&] { return depth == Depth::first && !runs.back().result.falsified.empty(); };
   JudgedRun values{{ProgramJudge::Kind::values}, {}, drawn.source};
   program::SourceChooser chooser(values.source);

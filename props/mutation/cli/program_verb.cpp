@@ -144,6 +144,7 @@ class ProgramsVerb final : public Verb {
     flags.add_switch("relations", has_all_relations_,
                      "judge every relation that speaks of a program (default: one, in one case of "
                      "four)");
+    flags.add_value("judge", judge_, {"NAME", "values, events or a relation (MR1): it alone"});
     flags.add_switch("applicability", has_applicability_,
                      "in how many cases each property and relation had something to judge");
     flags.add_switch("markdown", is_markdown_,
@@ -168,6 +169,11 @@ class ProgramsVerb final : public Verb {
     const auto workers = parse_workers();
     if (!workers) return tl::unexpected(workers.error());
     if (is_quick_) options.cases_max = kQuickCases;
+    options.judge = hunt::judge_named(judge_);
+    if (!judge_.empty() && !options.judge)
+      return fail(ErrorCode::usage, fmt::format("programs: --judge {}: values, events, or the "
+                                                "number or id of a relation",
+                                                judge_));
     const auto budget = parse_budget(budget_);
     if (!budget) return tl::unexpected(budget.error());
     if (budget->time_ns) options.time_max_ns = *budget->time_ns;
@@ -310,6 +316,7 @@ class ProgramsVerb final : public Verb {
   std::vector<hunt::Mutant> mutants_;
   bool is_all_ = false;
   bool is_whole_ = false;
+  std::string judge_;
   bool has_all_relations_ = false;
   bool has_applicability_ = false;
   bool is_markdown_ = false;
