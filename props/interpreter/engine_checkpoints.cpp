@@ -6,6 +6,7 @@
 #include "props/interpreter/engine_target.h"
 #include "props/interpreter/observe.h"
 #include "props/train/checkpoint_damage.h"
+#include "props/train/checkpoint_judge.h"
 #include "zeroproof/model/usage_error.h"
 
 namespace zeroproof::program {
@@ -19,6 +20,12 @@ constexpr int kGrowthSteps = 2000;           // of a GradScaler
 
 void check(const Result<void>& done) {
   if (!done) throw std::runtime_error(done.error().text);
+}
+
+bool is_same(const std::vector<TrainingState>& a, const std::vector<TrainingState>& b) {
+  return std::ranges::equal(a, b, [](const TrainingState& one, const TrainingState& other) {
+    return train::is_same_state(one, other, true);
+  });
 }
 
 }  // namespace
@@ -45,14 +52,42 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
   files_.heal();
   if (save.failure == Save::Failure::none) {
     check(save_tag(engine, save.tag));
+    see_files(engine, save.tag, seen);
     if (is_first_rank()) writes_of_save_ = std::max(files_.writes() - kFolderWrites, 1);
     return see_saved(engine, save.tag, seen);
   }
   const bool lasts = save.failure == Save::Failure::disk_full;
   if (is_first_rank()) files_.fail_write(save.at % writes_of_save_ + 1, lasts);
+  const auto kept = kept_by_files(engine, save.tag);
   const auto saved = save_tag(engine, save.tag);
   files_.heal();
-  if (!saved) throw UsageError(saved.error().text);
+  if (saved) return;
+  if (!is_same(kept, kept_by_files(engine, save.tag)))
+    throw std::runtime_error("a save that failed has changed what was saved before");
+  if (is_first_rank() && train::has_leftovers(*options_.files, folder(engine), save.tag))
+    throw std::runtime_error("a save that failed has left files behind");
+  throw UsageError(saved.error().text);
+}
+
+// What the tag and the latest checkpoint hold; of the first rank, which writes them.
+EngineTarget::Kept EngineTarget::kept_by_files(std::size_t engine, const std::string& tag) const {
+  Kept kept;
+  if (!is_first_rank()) return kept;
+  for (const std::string& name : {tag, std::string()})
+    if (auto state = load_checkpoint(*options_.files, folder(engine), {.tag = name}))
+      kept.push_back(std::move(*state));
+  return kept;
+}
+
+// The first rank alone writes, what would outlast a power failure, and leaves nothing else.
+void EngineTarget::see_files(std::size_t engine, const std::string& tag, Observations& seen) {
+  if (!options_.observes) return;
+  const bool is_other = !is_first_rank() && files_.writes() > 0;
+  const bool has_more =
+      is_first_rank() && train::has_leftovers(*options_.files, folder(engine), tag);
+  const double faults =
+      (is_other ? 1.0 : 0.0) + (files_.is_durable() ? 0.0 : 2.0) + (has_more ? 4.0 : 0.0);
+  seen.push_back({Observed::saved, engine_prefix(program_, engine) + "saved badly", {}, {faults}});
 }
 
 // What the files hold, as another program reads them.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/training_state.h"
 #include "props/interpreter/target.h"
 #include "props/train/engine_target.h"
 #include "props/train/rank_files.h"
@@ -100,6 +101,10 @@ class EngineTarget final : public Target {
   bool is_first_rank() const;
   Result<void> save_tag(std::size_t engine, const std::string& tag);
   Result<void> load_tag(std::size_t engine, const std::string& tag);
+  using Kept = std::vector<TrainingState>;
+  Kept kept_by_files(std::size_t engine, const std::string& tag) const;
+  void see_files(std::size_t engine, const std::string& tag, Observations& seen);
+  void see_left_gradients(std::size_t engine, Observations& seen);
   void see_counters(std::size_t engine, Observations& seen);
   void see_saved(std::size_t engine, const std::string& tag, Observations& seen);
   std::string prepare_failure(std::size_t engine, const Load& load);

@@ -1,4 +1,6 @@
 // What an engine target reads of its engines.
+#include <algorithm>
+
 #include "props/interpreter/engine_target.h"
 #include "props/interpreter/observe.h"
 #include "props/train/scenario.h"
@@ -21,6 +23,19 @@ void EngineTarget::step(std::size_t engine, Observations& seen) {
   observe(seen, Observed::update, prefix + "master ", it.full_parameters());
   observe(seen, Observed::update, prefix + "state ", it.full_optimizer_state());
   observe(seen, Observed::update, prefix + "weight ", weights(engine));
+  if (config_.stage < 3) see_left_gradients(engine, seen);
+}
+
+// A step clears what no parameter group lists, too.
+void EngineTarget::see_left_gradients(std::size_t engine, Observations& seen) {
+  const auto named = modules_[engine]->named_parameters();
+  const auto left = std::ranges::count_if(named, [](const nn::NamedParameter& parameter) {
+    return parameter.tensor.grad().is_defined();
+  });
+  seen.push_back({Observed::update,
+                  engine_prefix(program_, engine) + "gradients left",
+                  {},
+                  {static_cast<double>(left)}});
 }
 
 void EngineTarget::see_counters(std::size_t engine, Observations& seen) {

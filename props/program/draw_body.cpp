@@ -46,7 +46,7 @@ class BodyDraw {
       sum += weights.back();
     }
     // A place has one now and then, and a case of few productions has them more often.
-    weights.front() = policy_.is_plain ? 3 : std::max(2 * sum, std::uint32_t{1});
+    weights.front() = policy_.is_plain ? 3 : std::max(3 * sum / 2, std::uint32_t{1});
     return weights;
   }
 

@@ -60,12 +60,12 @@ void name_leaf_module(const Module& node, LeafModuleConfig& leaf) {
 
 // A loss scale that moves, as far as it may fall.
 void draw_loss_scale(Source& source, const Policy& policy, ZeroConfig& config) {
-  if (!config.fp16.enabled || !policy.has(Tag::loss_scaling) || !source.one_in(2)) return;
+  if (!config.fp16.enabled || !policy.has(Tag::loss_scaling) || source.one_in(3)) return;
   constexpr std::array<double, 4> kLeast = {1.0, 8.0, 6.0, 4.0};
   Fp16Config& fp16 = config.fp16;
   fp16.loss_scale = 0.0;
   fp16.min_loss_scale = kLeast.at(source.below(4));
-  fp16.loss_scale_window = source.one_in(2) ? source.between(1, 2) : 1000;
+  fp16.loss_scale_window = source.one_in(3) ? 1000 : source.between(1, 2);
   fp16.hysteresis = source.between(1, 3);
   fp16.consecutive_hysteresis = source.one_in(3);
 }

@@ -193,6 +193,7 @@ void ReferenceTarget::step(std::size_t engine, Observations& seen) {
   program::observe(seen, Observed::update, prefix + "master ", trained.engine->masters());
   program::observe(seen, Observed::update, prefix + "state ", trained.engine->optimizer_state());
   program::observe(seen, Observed::update, prefix + "weight ", trained.engine->weights());
+  if (config_.stage < 3) seen.push_back({Observed::update, prefix + "gradients left", {}, {0.0}});
 }
 
 void ReferenceTarget::zero_grad(std::size_t engine) {
@@ -269,8 +270,10 @@ void ReferenceTarget::save(std::size_t engine, const program::Save& save, Observ
   const std::string own = "global_step" + std::to_string(state.global_steps);
   saved_[{engine, save.tag.empty() ? own : save.tag}] = state;
   saved_[{engine, ""}] = state;  // the latest
+  const std::string own_prefix = program::engine_prefix(program_, engine);
+  seen.push_back({Observed::saved, own_prefix + "saved badly", {}, {0.0}});
   if (rank_ != 0) return;
-  const std::string prefix = program::engine_prefix(program_, engine) + "saved ";
+  const std::string prefix = own_prefix + "saved ";
   program::observe(seen, Observed::saved, prefix, it.masters());
   program::observe(seen, Observed::saved, prefix, it.optimizer_state());
   std::vector<double> counters = it.counters();

@@ -110,5 +110,57 @@ TEST(ProgramData, ElementsAndRanksHaveContributionsOfTheirOwn) {
   }
 }
 
+// Sixteen contributions of four ranks fit into the eight bits that bfloat16 has.
+TEST(ProgramData, OfIdentityHaveEachContribution) {
+  auto program = parse_program(two_windows(2, R"(,"bf16":{"enabled":true},
+      "gradient_accumulation_steps":4)"),
+                               "test");
+  ASSERT_TRUE(program) << program.error().text;
+  program->world.ranks = 4;
+  program->data.mode = Data::Mode::identity;
+  const Body window = program->body;
+  for (int micro = 1; micro < 4; ++micro)
+    program->body.insert(program->body.end(), window.begin(), window.end());
+  const DataPlan data(*program);
+  double sum = 0.0;
+  for (int rank = 0; rank < 4; ++rank)
+    for (int slot = 0; slot < 4; ++slot) {
+      const double value = data.inputs("a", slot, rank).at(1).values().front();
+      EXPECT_NE(value, 0.0) << rank << slot;
+      sum += value;
+    }
+  EXPECT_LE(std::abs(sum), 256.0);
+  EXPECT_GT(std::abs(sum), 16.0);
+}
+
+// A mean over three ranks and three micro-batches is one of whole numbers.
+TEST(ProgramData, AreMultiplesOfWhatDividesThem) {
+  auto program = parse_program(two_windows(1, R"(,"gradient_accumulation_steps":3)"), "test");
+  ASSERT_TRUE(program) << program.error().text;
+  program->world.ranks = 3;
+  for (const Data::Mode mode : {Data::Mode::exact, Data::Mode::identity}) {
+    program->data.mode = mode;
+    for (const double value : DataPlan(*program).inputs("a", 0, 1).at(1).values())
+      EXPECT_EQ(std::remainder(value, 9.0), 0.0) << value;
+  }
+}
+
+// One replica of a tensor-parallel group overflows, and all of them skip the step.
+TEST(ProgramRun, SkipsTheStepThatOneReplicaCannotTake) {
+  auto program =
+      parse_program(two_windows(1, R"(,"fp16":{"enabled":true,"loss_scale":16})"), "test");
+  ASSERT_TRUE(program) << program.error().text;
+  program->world.tensor = 2;
+  std::get<Forward>(program->body.front().kind).spike = Spike{.module = "l0", .rank = 3};
+  const auto runnable = RunnableProgram::make(*program);
+  ASSERT_TRUE(runnable) << runnable.error().text;
+  EXPECT_EQ(problems_of(**runnable, 1), "");
+  int skipped = 0;
+  const auto reference = run_reference(**runnable);
+  for (const Observation& one : reference.front().front())
+    if (one.what == Observed::outcome && one.values.back() == 1.0) ++skipped;
+  EXPECT_EQ(skipped, 1);
+}
+
 }  // namespace
 }  // namespace zeroproof::program

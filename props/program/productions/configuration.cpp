@@ -6,7 +6,7 @@ namespace zeroproof::program {
 namespace {
 
 // Made, and gone again; or refused, as validate() says.
-bool try_configuration(Scene& scene) {
+bool try_one(Scene& scene) {
   const auto domains = config_domains();
   const ConfigDomain& domain =
       domains[scene.source().below(static_cast<std::uint32_t>(domains.size()))];
@@ -15,6 +15,13 @@ bool try_configuration(Scene& scene) {
                          .key = domain.key,
                          .value = domain.tried[scene.source().below(tried)]};
   return scene.add({config}) || scene.add_refused({config});
+}
+
+bool try_configurations(Scene& scene) {
+  const int count = scene.source().between(1, 6);
+  for (int i = 0; i < count; ++i)
+    if (!try_one(scene)) return false;
+  return true;
 }
 
 bool temporary_engine(Scene& scene) {
@@ -30,7 +37,7 @@ bool foreign_backward(Scene& scene) {
 std::span<const Production> configuration_productions() {
   constexpr std::uint32_t kConfiguration = tags(Tag::configuration);
   static constexpr Production kRows[] = {
-      {"try_configuration", 5, kConfiguration, Position::aside, always, try_configuration},
+      {"try_configurations", 5, kConfiguration, Position::aside, always, try_configurations},
       {"temporary_engine", 3, kConfiguration | tags(Tag::engines), Position::aside, always,
        temporary_engine},
       {"foreign_backward", 2, tags(Tag::nesting), Position::aside, always, foreign_backward}};

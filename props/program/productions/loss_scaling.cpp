@@ -67,7 +67,7 @@ bool spike(Scene& scene) {
   if (!module) return false;
   Forward forward = scene.forward();
   forward.spike = Spike{.module = *module,
-                        .rank = scene.source().between(0, scene.state().ranks - 1),
+                        .rank = scene.source().between(0, scene.state().world_size() - 1),
                         .value = static_cast<Spike::Value>(scene.source().below(3))};
   return scene.add_forward(forward) && scene.differentiate_all(forward.as);
 }
@@ -102,7 +102,7 @@ std::span<const Production> loss_scaling_productions() {
        scale_evaluate_differentiate},
       {"scale_train_differentiate", 4, kScaling, Position::training, can_scale,
        scale_train_differentiate},
-      {"spike", 9, kScaling, Position::training, can_spike, spike},
+      {"spike", 9, kScaling | tags(Tag::worlds), Position::training, can_spike, spike},
       {"spike_and_clear", 3, kScaling, Position::aside, can_spike, spike_and_clear},
       {"managed_and_manual", 3, kScaling | tags(Tag::accumulation), Position::training, can_mix,
        managed_and_manual}};

@@ -217,10 +217,12 @@ bool unannounced_change(Scene& scene) {
 }
 
 bool overlapping_contexts(Scene& scene) {
-  const Statement all{block_of(scene, Block::Kind::gathered)};
-  Block some = block_of(scene, Block::Kind::gathered);
+  const Block all = block_of(scene, Block::Kind::gathered);
+  Block some = all;
   if (const auto module = scene.some_owner(false)) some.modules = {*module};
-  return scene.around(all, [&] { return scene.add_refused({some}); });
+  const bool is_wider_inside = scene.source().one_in(2);
+  return scene.around({is_wider_inside ? some : all},
+                      [&] { return scene.add_refused({is_wider_inside ? all : some}); });
 }
 
 // Weights change after a forward, whose backward is refused.

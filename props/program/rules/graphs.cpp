@@ -100,7 +100,7 @@ std::string spike_problem(const State& state, const EngineState& engine, const F
       {{!is_owner, "a spike of what is no Linear or Custom module"},
        {custom && custom->returns_weight, "a spike of a module that returns its weight"},
        {!is_train(forward), "a spike of a forward without gradients"},
-       {forward.spike->rank < 0 || forward.spike->rank >= state.ranks,
+       {forward.spike->rank < 0 || forward.spike->rank >= state.world_size(),
         "a spike of a rank that is not there"},
        {engine.has_changed_weights, "a change of weights that no step ends"},
        {!engine.frozen.empty(), "a spike while a module is frozen"},
