@@ -106,6 +106,7 @@ void Engine::Core::zero_grad() {
 }
 
 void Engine::Core::no_sync(const std::function<void()>& body) {
+  const Events::Call call(context_.events, "engine.no_sync");
   if (config_.stage >= 2) {
     throw EngineError(EngineErrorId::no_sync_not_allowed,
                       "no_sync is not possible with ZeRO stage " + std::to_string(config_.stage) +

@@ -14,7 +14,10 @@
 namespace zeroproof {
 namespace {
 
+constexpr std::string_view kAddExternal = "coord.add_external:";  // and a module
+
 // P72. The bracket z3.gathered_parameters stands around the body; its call names the parameters.
+// What a module uses that is under way goes with that module (docs/spec/zero/stage3.md 3.9).
 class UserContextBalanced final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -26,8 +29,7 @@ class UserContextBalanced final : public Monitor {
       if (kind == EventKind::engine_call) return enter(fact);
       return leave(fact);
     }
-    if (fact.method == Method::fallback_claim && kind == EventKind::engine_call)
-      claimed_.insert(fact.event->params.begin(), fact.event->params.end());
+    if (kind == EventKind::engine_call) note_use(fact);
     if (open_.empty() || open_.back().overlap.is_none()) return;
     const bool is_effect = kind == EventKind::zparam_gather_begin ||
                            kind == EventKind::zparam_partition || kind == EventKind::coll_issue;
@@ -57,6 +59,12 @@ class UserContextBalanced final : public Monitor {
     bool has_effect = false;
   };
 
+  void note_use(const Fact& fact) {
+    if (fact.method == Method::fallback_gather || fact.method == Method::fallback_claim)
+      held_.insert(fact.event->params.begin(), fact.event->params.end());
+    if (text(fact.event->name).starts_with(kAddExternal)) held_.insert(fact.event->param);
+  }
+
   void enter(const Fact& fact) {
     Open open{place(*fact.event), fact.event->params, NameId::none(), false};
     for (const Open& outer : open_)
@@ -79,7 +87,8 @@ class UserContextBalanced final : public Monitor {
     if (!open.overlap.is_none()) return judge_refusal(fact, open);
     for (const NameId param : open.params) {
       const bool is_gathered = fact.parameters->residence(param) == Residence::available;
-      if (!is_gathered || claimed_.contains(param)) continue;
+      const bool is_used = !fact.parameters->holder(param).is_none();
+      if (!is_gathered || is_used || held_.contains(param)) continue;
       report(place(*fact.event),
              fmt::format("{} was still gathered at lc {} when the user context of lc {} had ended",
                          text(param), fact.event->lc, open.place.lc));
@@ -96,8 +105,9 @@ class UserContextBalanced final : public Monitor {
                        open.place.lc));
   }
 
-  std::vector<Open> open_;    // contexts nest
-  std::set<NameId> claimed_;  // by the fallback, ever: it decides when these are partitioned
+  std::vector<Open> open_;  // contexts nest
+  // By the fallback or by modules that do not own them, ever: these decide when they go.
+  std::set<NameId> held_;
 };
 
 constexpr std::string_view kLinear = "linear:";  // fn label; the weight's name follows

@@ -231,7 +231,7 @@ class ClaimsEndWithBackward final : public Monitor {
 };
 
 // P85, of what events show: both holds end before the one partition. That a modifier rank's
-// update survives it is a matter of numbers.
+// update survives it is a matter of numbers. A step partitions all, for the values change.
 class PartitionedOnceAfterBoth final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -241,7 +241,9 @@ class PartitionedOnceAfterBoth final : public Monitor {
     if (is_call(fact, Method::fallback_drop) || is_call(fact, Method::fallback_abandon)) settle();
     if (fact.method == Method::gathered_parameters) see_context(fact);
     if (is_call(fact, Method::fallback_claim)) note_both();
-    if (fact.event->kind == EventKind::zparam_partition)
+    if (fact.method == Method::release_all)
+      is_releasing_all_ = fact.event->kind == EventKind::engine_call;
+    if (fact.event->kind == EventKind::zparam_partition && !is_releasing_all_)
       for (const NameId param : fact.event->params) see_partition(fact, param);
     if (fact.kind == FactKind::forward_begin && fact.user_task < 0) judge_left(fact);
   }
@@ -249,6 +251,7 @@ class PartitionedOnceAfterBoth final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     claims_.append(bytes);
+    append_bytes(bytes, is_releasing_all_);
     for (const auto& [param, depth] : in_context_) append_bytes(bytes, param.value + depth);
     for (const NameId param : both_) append_bytes(bytes, param.value);
     for (const NameId param : due_) append_bytes(bytes, -param.value);
@@ -312,6 +315,7 @@ class PartitionedOnceAfterBoth final : public Monitor {
   }
 
   Claims claims_;
+  bool is_releasing_all_ = false;
   std::map<EngineId, std::vector<std::vector<NameId>>> contexts_;
   std::map<NameId, std::int32_t> in_context_;
   std::set<NameId> both_;  // under a context and a claim

@@ -21,11 +21,6 @@ bool is_in_hook(const Statement& statement, const std::function<bool(const State
          });
 }
 
-bool is_gathering(const Statement& statement) {
-  const auto* const block = as<Block>(statement);
-  return block && block->kind == Block::Kind::gathered;
-}
-
 bool calls_engine(const Statement& statement) {
   return !std::holds_alternative<Raise>(statement.kind) &&
          !std::holds_alternative<Catch>(statement.kind);
@@ -48,28 +43,19 @@ bool is_idle(const Program& program, const Statement& statement) {
 
 }  // namespace
 
-ExternalUses external_uses_of(const Program& program, const std::string& engine) {
-  ExternalUses uses;
-  for (const Module* const node : nodes_of(program.model_of(engine))) {
-    if (const auto* const external = std::get_if<ExternalUse>(&node->kind))
-      uses.read.insert(external->module);
+std::set<std::string> returned_weights_of(const Model& model) {
+  std::set<std::string> returned;
+  for (const Module* const node : nodes_of(model)) {
     const auto* const custom = std::get_if<Custom>(&node->kind);
-    if (custom && custom->returns_weight) uses.returned.insert(node->name);
+    if (custom && custom->returns_weight) returned.insert(node->name);
   }
-  visit_statements(program.body, [&](const Statement& statement) {
-    if (const auto* const external = as<RegisterExternal>(statement))
-      if (external->engine == engine) uses.read.insert(external->module);
-    if (const auto* const call = as<CallModule>(statement))
-      if (call->engine == engine && call->uses_weight_alone) uses.read.insert(call->module);
-  });
-  uses.read.insert(uses.returned.begin(), uses.returned.end());
-  return uses;
+  return returned;
 }
 
+// Contexts, no_sync and uses of other modules' parameters have events of their own.
 reference::Unseen unseen_of(const Program& program, const EngineSpec& engine) {
   const Body& body = program.body;
   const Model& model = program.model_of(engine.name);
-  const ExternalUses uses = external_uses_of(program, engine.name);
   const auto nests = [&](const auto& is_it) {
     return any_statement(body, [&](const Statement& it) { return is_in_hook(it, is_it); });
   };
@@ -77,23 +63,20 @@ reference::Unseen unseen_of(const Program& program, const EngineSpec& engine) {
     const auto* const forward = as<Forward>(it);
     return forward && forward->around != Forward::Around::none;
   };
-  const auto skips_sync = [](const Statement& it) {
-    const auto* const block = as<Block>(it);
-    return block && block->kind == Block::Kind::no_sync;
-  };
   const auto has_module = [&](const auto& is_it) {
     return std::ranges::any_of(nodes_of(model), is_it);
   };
   return {.keeps_graphs = any_statement(body, keeps_graph),
-          .gathers_inside = nests(is_gathering),
-          .skips_sync = any_statement(body, skips_sync),
+          .gathers_inside = false,
+          .skips_sync = false,
           .has_idle_forwards =
               has<Freeze>(body) ||
               any_statement(body, [&](const Statement& it) { return is_idle(program, it); }),
-          .reads_elsewhere = !uses.read.empty(),
+          .reads_elsewhere = false,
           .sets_scale = engine.custom_loss_scale.has_value() || has<SetScale>(body),
           .lacks_gradients = false,
-          .has_many_outputs = !uses.returned.empty(),
+          .has_many_outputs = !returned_weights_of(model).empty(),
+          .sets_leaves = has<SetLeaf>(body),
           .marks_tiles =
               has_module([](const Module* it) { return std::holds_alternative<Tiled>(it->kind); }),
           .differentiates_inside =

@@ -11,11 +11,7 @@ namespace zeroproof::program {
 // What a program does with an engine that no event tells.
 reference::Unseen unseen_of(const Program& program, const EngineSpec& engine);
 
-// Nodes of an engine's model whose weights modules use that do not own them.
-struct ExternalUses {
-  std::set<std::string> read;      // all of them
-  std::set<std::string> returned;  // those that their module returns
-};
-ExternalUses external_uses_of(const Program& program, const std::string& engine);
+// Nodes of a model whose modules return their weights.
+std::set<std::string> returned_weights_of(const Model& model);
 
 }  // namespace zeroproof::program

@@ -26,17 +26,13 @@ std::vector<std::string> leaves_of(const Program& program, const EngineSpec& spe
   return names;
 }
 
-void mark_external_uses(const Program& program, const EngineSpec& spec, TreeModule& module,
-                        reference::World& world) {
-  const ExternalUses uses = external_uses_of(program, spec.name);
+void mark_returned(const Model& model, TreeModule& module, reference::World& world) {
+  const std::set<std::string> returned = returned_weights_of(model);
   const auto parameters = module.named_parameters();
-  for (std::size_t id = 0; id < parameters.size(); ++id) {
-    const auto is_weight = [&](const std::string& node) {
+  for (std::size_t id = 0; id < parameters.size(); ++id)
+    world.parameters[id].is_returned = std::ranges::any_of(returned, [&](const auto& node) {
       return module.weight_of(node).is_same(parameters[id].tensor);
-    };
-    world.parameters[id].is_read_elsewhere = std::ranges::any_of(uses.read, is_weight);
-    world.parameters[id].is_returned = std::ranges::any_of(uses.returned, is_weight);
-  }
+    });
 }
 
 }  // namespace
@@ -62,7 +58,7 @@ std::vector<reference::World> program_worlds(const RunnableProgram& runnable,
                                             : std::vector<std::string>(),
         .unseen = unseen_of(program, spec)};
     reference::World world = reference::world_of(segment.config, module, options);
-    mark_external_uses(program, spec, module, world);
+    mark_returned(program.model_of(spec.name), module, world);
     world.counts_hooks = variant.policy != "exact";
     if (!variant.quirks.is_empty()) world.dialect = reference::Dialect::upstream;
     worlds.push_back(std::move(world));

@@ -40,6 +40,8 @@ std::set<std::size_t> rest_points(const Program& program, const Contract& contra
   for (std::size_t i = 0; i < program.body.size(); ++i) {
     const Statement& statement = program.body[i];
     ZP_CHECK(typestate->apply(statement), "the program has a contract");
+    const auto* const drop = as<Drop>(statement);
+    if (drop && drop->rank) break;  // the others have the graph as long as they run
     const bool is_step = as<Step>(statement) && !contract.of(statement).is_refused();
     if (is_step && is_at_rest(typestate->state())) points.insert(i);
   }

@@ -38,11 +38,14 @@ void FetchOrder::invalidate() {
   std::ranges::fill(taken_for_, kNever);
 }
 
-bool FetchOrder::visit(std::size_t module) {
-  if (mode_ == Mode::record) modules_.push_back(module);
-  if (mode_ != Mode::complete) return true;
+bool FetchOrder::expects(std::size_t module) const {
   const auto at = static_cast<std::size_t>(step_);
   return at < modules_.size() && modules_[at] == module;
+}
+
+bool FetchOrder::visit(std::size_t module) {
+  if (mode_ == Mode::record) modules_.push_back(module);
+  return mode_ != Mode::complete || expects(module);
 }
 
 bool FetchOrder::take_for(const Ids& parameters) {

@@ -26,6 +26,8 @@ class FetchOrder {
   // The root's forward begins.
   void restart(const ParametersOf& parameters_of);
   void invalidate();
+  // Whether the complete order has it next.
+  bool expects(std::size_t module) const;
   // A module is about to fetch; whether a complete order has it here.
   bool visit(std::size_t module);
   // Its parameters leave the queue; false: the order does not have them next.

@@ -18,6 +18,9 @@ inline constexpr std::string_view kLoad = "engine.load_checkpoint";
 inline constexpr std::string_view kHook = "grad_hook";
 inline constexpr std::string_view kAverage = "z12.average_tensor";
 inline constexpr std::string_view kPartition = "z3.partition_grads";
+inline constexpr std::string_view kContext = "z3.gathered_parameters";
+inline constexpr std::string_view kAddExternal = "coord.add_external:";  // and a module
+inline constexpr std::string_view kInvalidate = "coord.invalidate_trace";
 inline constexpr std::string_view kResetOrder = "coord.reset_step";
 inline constexpr std::string_view kResetAll = "coord.release_and_reset_all";
 

@@ -22,14 +22,13 @@ Residency::Residency(const Surroundings& around)
 
 void Residency::on_event(const HookEvent& event) {
   count_time(event);
-  if (world_.skips_frames) return;
   gathers_.on_event(event);
   judge_operations(event);
   switch (event.kind) {
     case EventKind::engine_call:
-      return see_call(event);
+      return text(event.name) == calls::kContext ? see_context(event) : see_call(event);
     case EventKind::engine_return:
-      return see_return(event);
+      return text(event.name) == calls::kContext ? see_context(event) : see_return(event);
     case EventKind::module_fwd_pre:
     case EventKind::module_fwd_post:
       return see_forward(event);
@@ -74,7 +73,6 @@ void Residency::count_time(const HookEvent& event) {
   if (event.kind < EventKind::zparam_gather_begin || event.kind > EventKind::zmod_release) return;
   const auto all = static_cast<std::int64_t>(states_.size());
   ledger_.count_parameters(all);
-  if (world_.skips_frames) return ledger_.leave_parameters(Freedom::skipped_frames, all);
   if (event.transforms > 0) return ledger_.leave_parameters(Freedom::transform, all);
   if (failure_) return ledger_.leave_parameters(*failure_, all);
   if (world_.unseen.gathers_inside) return ledger_.leave_parameters(Freedom::user_context, all);
@@ -82,7 +80,7 @@ void Residency::count_time(const HookEvent& event) {
     const bool is_external = world_.unseen.reads_elsewhere && parameter(id).is_read_elsewhere;
     if (is_external)
       ledger_.leave_parameters(Freedom::external_use, 1);
-    else if (states_[id].is_users)
+    else if (states_[id].is_users && !states_[id].is_in_context)
       ledger_.leave_parameters(Freedom::user_context, 1);
     else if (uses_.is_unsure(id))
       ledger_.leave_parameters(Freedom::repeated_module, 1);
@@ -101,14 +99,51 @@ bool Residency::is_judging(const HookEvent& event) const {
   return event.transforms == 0 && !failure_;
 }
 
+// 3.9. What it lists stays whole until it ends, whoever has gathered it.
+void Residency::see_context(const HookEvent& event) {
+  const bool begins = event.kind == EventKind::engine_call;
+  if (begins) contexts_.push_back(ids_of(event));
+  if (contexts_.empty()) return;
+  for (const Id id : contexts_.back()) states_[id].is_in_context = states_[id].is_users = begins;
+  if (!begins) contexts_.pop_back();
+}
+
+// 3.8. Outside a forward the user registers it.
+void Residency::see_external(const HookEvent& event) {
+  const std::string_view name = text(event.name).substr(calls::kAddExternal.size());
+  const auto is_it = [&](const Module& row) { return row.name == name; };
+  const auto module = std::ranges::find_if(world_.modules, is_it);
+  const auto id = index_.parameter(event.param);
+  if (!id || module == world_.modules.end()) return;
+  uses_.add_external(static_cast<Id>(module - world_.modules.begin()), *id);
+  has_new_external_ = true;
+}
+
+// 3.5: where a module comes that is not next, or uses another parameter, or is a leaf from now on.
+void Residency::see_invalidation(const HookEvent& event) {
+  const bool was_complete = order_.is_complete();
+  const bool is_new_use = std::exchange(has_new_external_, false) || world_.unseen.reads_elsewhere;
+  given_up_.reset();
+  if (was_complete && world_.is_ours() && !is_order_lost_) {
+    if (scene_.is_in("z3.pre_forward") || scene_.is_in("z3.pre_backward")) {
+      given_up_ = order_;
+    } else {
+      ledger_.judge(Rule::order_kept, is_new_use || world_.unseen.sets_leaves, event.lc,
+                    [] { return "the order of modules is given up, and no module left it"; });
+    }
+  }
+  order_.invalidate();
+}
+
 void Residency::see_call(const HookEvent& event) {
   const std::string_view method = text(event.name);
+  if (method.starts_with(calls::kAddExternal)) return see_external(event);
   const bool is_idle = scene_.graph_tasks() == 0 && uses_.depth() == 0;
   if (method == calls::kResetOrder) {
     ++resets_;
     comparisons_ = 0;
   }
-  if (method == "coord.invalidate_trace") order_.invalidate();
+  if (method == calls::kInvalidate) see_invalidation(event);
   if (method == "coord.release_backward_leftovers") end_backwards();
   if (method == calls::kLoad) has_reset_ = false;
   if (method == "z3.post_step") step_gathers_ = 0;
@@ -165,8 +200,10 @@ void Residency::see_return(const HookEvent& event) {
     retained_.clear();
     has_reset_ = true;
     judge_all_free(event, Rule::free_after_module, "after everything was released");
-    for (Id id = 0; id < states_.size(); ++id)
-      states_[id] = {.is_returned = states_[id].is_returned};
+    for (State& state : states_)
+      state = {.is_users = state.is_in_context,
+               .is_in_context = state.is_in_context,
+               .is_returned = state.is_returned};
   }
   if (method == calls::kEpilogue)
     judge_all_free(event, Rule::free_after_backward, "after the epilogue of a backward");
@@ -209,6 +246,8 @@ void Residency::see_gather_outside(const HookEvent& event, const Ids& ids) {
   const bool is_in_forward = uses_.depth() > 0;
   const bool is_in_task = !event.graph_task.is_none();
   for (const Id id : ids) {
+    const bool is_told = states_[id].is_in_context || uses_.is_used_by_forward(id);
+    if (is_told) continue;
     if (is_in_forward && world_.unseen.reads_elsewhere) {
       uses_.add_external(uses_.innermost(), id);
       if (!world_.is_ours()) states_[id].is_returned = true;  // no hook frees it there
@@ -240,10 +279,15 @@ void Residency::see_partition(const HookEvent& event) {
         return fmt::format("{} is persistent, and a forward frees it", parameter(id).name);
       });
     }
+    if (is_of_modules && world_.is_ours() && is_judging(event))
+      ledger_.judge(Rule::needed_soon, !state.is_in_context, event.lc, [&] {
+        return fmt::format("{} is in a context of the user, and {} frees it", parameter(id).name,
+                           scene_.innermost());
+      });
     state.where = Where::free;
     state.is_operations = false;
     if (!is_engines) {
-      state.is_users = false;
+      state.is_users = state.is_in_context;
       retained_.lose(id);
     }
     if (release_) release_->freed.insert(id);
@@ -296,13 +340,13 @@ void Residency::see_mark(const HookEvent& event) {
 
 void Residency::end_task(const HookEvent& event) {
   has_failed_ = has_failed_ || event.is_exceptional();
+  if (event.is_exceptional()) retained_.clear();
   if (scene_.graph_tasks() > 1) return;
   depths_.clear();
   uses_.end_task();
   if (!event.is_exceptional()) return;
   uses_.end_backwards(false);
   uses_.end_task();
-  retained_.clear();
   has_failed_ = true;
   failure_ = Freedom::failed_call;
 }

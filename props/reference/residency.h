@@ -32,6 +32,7 @@ class Residency final : public Part {
   struct State {
     Where where = Where::free;
     bool is_users = false;       // a gather context outside the engine's calls has it
+    bool is_in_context = false;  // the same, as its bracket says
     bool is_returned = false;    // by a module; none but a step frees it
     bool is_operations = false;  // an operation of a backward has gathered it for itself
     friend bool operator==(const State&, const State&) = default;
@@ -39,6 +40,7 @@ class Residency final : public Part {
   // A fetch that is under way.
   struct Fetch {
     Id module;
+    ModuleCall call;
     bool is_forward;
     std::set<Id> before = {};  // not free as it began
     std::vector<Ids> gathers = {};
@@ -55,6 +57,9 @@ class Residency final : public Part {
 
   // residency.cpp
   void see_call(const HookEvent& event);
+  void see_context(const HookEvent& event);
+  void see_external(const HookEvent& event);
+  void see_invalidation(const HookEvent& event);
   void see_return(const HookEvent& event);
   void see_gather_begin(const HookEvent& event);
   void see_gather_end(const HookEvent& event);
@@ -83,6 +88,7 @@ class Residency final : public Part {
   void judge_reclaimed(const Fetch& fetch, std::set<Id>& present);
   void judge_comparisons(const HookEvent& event);
   void judge_module(const HookEvent& event, Id module);
+  void judge_given_up(const HookEvent& event, Id module);
 
   // residency_release.cpp
   void end_backwards();
@@ -111,9 +117,12 @@ class Residency final : public Part {
   std::optional<Fetch> fetch_;
   std::set<Id> reclaimed_;  // by the open fetch, without a collective
   std::optional<Release> release_;
-  std::vector<std::size_t> depths_;    // of forwards, where open recomputes began
-  std::set<Id> abandoned_;             // parameters of modules that an exception has ended
-  std::optional<Id> expected_module_;  // whose forward has begun without its fetch
+  std::vector<std::size_t> depths_;     // of forwards, where open recomputes began
+  std::set<Id> abandoned_;              // parameters of modules that an exception has ended
+  std::optional<Id> expected_module_;   // whose forward has begun without its fetch
+  std::optional<FetchOrder> given_up_;  // by the fetch that comes, which decides whether rightly
+  bool has_new_external_ = false;       // and nothing since
+  std::vector<Ids> contexts_;           // of the user, open
   int transforms_ = 0;
   bool is_alone_ = false;          // the outermost transform, in no call and no task
   std::set<Id> before_transform_;  // not free as it began

@@ -43,13 +43,25 @@ void Residency::judge_module(const HookEvent& event, Id module) {
   resets_ = 0;
 }
 
+void Residency::judge_given_up(const HookEvent& event, Id module) {
+  has_new_external_ = false;
+  const std::optional<FetchOrder> before = std::exchange(given_up_, std::nullopt);
+  if (!before || !is_judging(event)) return;
+  ledger_.judge(Rule::order_kept, !before->expects(module), event.lc, [&] {
+    return fmt::format("{} is next in the recorded order, which is given up all the same",
+                       world_.modules[module].name);
+  });
+}
+
 void Residency::begin_fetch(const HookEvent& event) {
   const auto module = index_.module(event.name);
   if (!module) return;
   judge_module(event, *module);
+  judge_given_up(event, *module);
   if (event.transforms == 0) is_behind_transform_ = false;
   reclaimed_.clear();
-  fetch_ = Fetch{.module = *module, .is_forward = event.is_forward, .lc = event.lc};
+  const ModuleCall call{*module, event.index};
+  fetch_ = Fetch{.module = *module, .call = call, .is_forward = event.is_forward, .lc = event.lc};
   for (Id id = 0; id < states_.size(); ++id)
     if (!is_free(id)) fetch_->before.insert(id);
   if (!order_.visit(*module)) {
@@ -63,12 +75,12 @@ void Residency::begin_fetch(const HookEvent& event) {
   ledger_.applied(Rule::order_left);
   const bool is_recompute = !event.graph_task.is_none();
   if (!event.is_forward) {
-    uses_.begin_backward(*module);
-    retained_.begin_backward(*module, scene_.outermost_task());
+    uses_.begin_backward(call);
+    retained_.begin_backward(call, event.call, scene_.outermost_task());
     return;
   }
-  uses_.begin_forward(*module);
-  retained_.begin_forward(*module, is_recompute || event.transforms > 0);
+  uses_.begin_forward(call);
+  retained_.begin_forward(call, is_recompute || event.transforms > 0);
   if (!is_recompute) return;
   for (const Id id : uses_.parameters(*module))
     if (!parameter(id).requires_grad) uses_.lend(id);
@@ -146,7 +158,7 @@ void Residency::judge_needed(const Fetch& fetch, std::vector<Ids>& gathers, std:
 
 // One rank gathers without a collective, so that what it has kept looks like what it gathers.
 void Residency::merge_kept(const Fetch& fetch, std::vector<Ids>& gathers) const {
-  const bool may_keep = world_.unseen.keeps_graphs && retained_.may_keep(fetch.module);
+  const bool may_keep = world_.unseen.keeps_graphs && retained_.may_keep(fetch.call);
   if (world_.ranks > 1 || fetch.is_forward || !may_keep || gathers.size() < 2) return;
   const Ids own = uses_.parameters(fetch.module);
   const auto is_own = [&](Id id) { return std::ranges::find(own, id) != own.end(); };
@@ -158,7 +170,7 @@ void Residency::merge_kept(const Fetch& fetch, std::vector<Ids>& gathers) const 
 void Residency::judge_kept(const Fetch& fetch, const std::set<Id>& gathered) {
   if (fetch.is_forward || world_.ranks == 1) return;
   ledger_.applied(Rule::kept_reused);
-  if (!retained_.is_kept(fetch.module)) return;
+  if (!retained_.is_kept(fetch.call)) return;
   for (const Id id : gathered)
     if (retained_.is_kept_parameter(id) && !parameter(id).is_persistent && !states_[id].is_returned)
       ledger_.find(Rule::kept_reused, fetch.lc,
@@ -169,7 +181,7 @@ void Residency::judge_kept(const Fetch& fetch, const std::set<Id>& gathered) {
 void Residency::judge_reclaimed(const Fetch& fetch, std::set<Id>& present) {
   const std::string& module = world_.modules[fetch.module].name;
   const bool may_keep =
-      !fetch.is_forward && world_.unseen.keeps_graphs && retained_.may_keep(fetch.module);
+      !fetch.is_forward && world_.unseen.keeps_graphs && retained_.may_keep(fetch.call);
   ledger_.judge(Rule::whole_unasked, may_keep, fetch.lc, [&] {
     return fmt::format("{} is whole for {} without a gather, and no graph has kept it",
                        list(reclaimed_), module);
@@ -193,7 +205,8 @@ void Residency::judge_ahead(const Fetch& fetch, const std::vector<Ids>& gathers,
   std::int64_t kept_max = 0;
   if (world_.unseen.keeps_graphs)
     for (Id id = 0; id < states_.size(); ++id)
-      if (!present.contains(id) && !parameter(id).is_persistent) kept_max += elements(id);
+      if (!present.contains(id) && !parameter(id).is_persistent && retained_.may_be_kept(id))
+        kept_max += elements(id);
   kept_max = std::min(kept_max, config().stage3_max_live_parameters);
   const auto take = [&](FetchOrder& order, std::int64_t room) {
     if (bucket <= 0) return Ids();

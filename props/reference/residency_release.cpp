@@ -22,7 +22,7 @@ bool Residency::is_left_open(Id id) const {
 
 // What is under way ends without an event of its own.
 void Residency::end_backwards() {
-  for (const Id module : uses_.backwards()) retained_.end_backward(module);
+  for (const ModuleCall& call : uses_.backwards()) retained_.end_backward(call);
   uses_.end_backwards(scene_.graph_tasks() > 0);
 }
 
@@ -39,16 +39,17 @@ void Residency::begin_release(const HookEvent& event) {
                                     [&](Id id) { return elements(id); });
   release_.reset();
   const bool is_sure = !uses_.is_unsure_module(*module);
+  const ModuleCall call{*module, event.index};
   if (event.is_forward) {
-    uses_.end_forward(*module);
+    uses_.end_forward(call);
     has_root_ended_ = has_root_ended_ || *module == 0;
     if (!scene_.is_in("z3.post_forward")) {  // an exception ends it
       abandoned_.insert(own.begin(), own.end());
       return;
     }
   } else {
-    const auto ended = uses_.end_backward(*module);
-    retained_.end_backward(*module);
+    const auto ended = uses_.end_backward(call);
+    if (ended || !call.is_known()) retained_.end_backward(call);
     if (!ended) return;
     for (const Id id : ended->recomputed) {
       held.insert(id);

@@ -64,7 +64,7 @@ std::int64_t partitioned_bytes(const World& world) {
 }  // namespace
 
 std::optional<std::int64_t> bytes_at_rest(const World& world) {
-  if (!has_one_dtype(world.config) || !world.is_ours() || world.skips_frames) return std::nullopt;
+  if (!has_one_dtype(world.config) || !world.is_ours()) return std::nullopt;
   return world.config.stage == 3 ? partitioned_bytes(world) : flat_bytes(world);
 }
 

@@ -31,6 +31,7 @@ enum class Rule : std::uint8_t {
   gather_finished,
   order_begun,
   order_left,
+  order_kept,
   order_compared,
   module_fetched,
   kept_reused,
@@ -44,6 +45,8 @@ enum class Rule : std::uint8_t {
   needed_soon,
   persistent_kept,
   persistent_back,
+  claim_kept,
+  claim_freed,
   rest_bytes,
   count_once,
   window_count,
@@ -75,11 +78,10 @@ enum class Freedom : std::uint8_t {
   transform,        // inside a function transform
   failed_call,      // after an exception, until the next pass
   lost_order,       // the recorded order could not be followed
-  skipped_frames,
-  no_hooks,       // gradients come without events where no hook is registered (2.2)
-  no_sync,        // events do not say whether a backward is inside no_sync
-  other_dialect,  // DeepSpeed, where its rule is not written down here
-  unknown_group,  // a collective of a group that the world does not describe
+  no_hooks,         // gradients come without events where no hook is registered (2.2)
+  no_sync,          // events do not say whether a backward is inside no_sync
+  other_dialect,    // DeepSpeed, where its rule is not written down here
+  unknown_group,    // a collective of a group that the world does not describe
 };
 
 std::string_view freedom_name(Freedom freedom);

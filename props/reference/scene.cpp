@@ -1,4 +1,5 @@
 #include "props/reference/scene.h"
+#include "props/reference/methods.h"
 
 #include <algorithm>
 
@@ -36,8 +37,9 @@ bool Scene::is_in(std::string_view method) const {
 }
 
 bool Scene::is_in_any(std::string_view prefix) const {
-  return std::ranges::any_of(calls_,
-                             [&](const Call& call) { return call.method.starts_with(prefix); });
+  return std::ranges::any_of(calls_, [&](const Call& call) {
+    return call.method != calls::kContext && call.method.starts_with(prefix);
+  });
 }
 
 NameId Scene::param_of(std::string_view method) const {

@@ -20,8 +20,8 @@ bool Uses::has(std::size_t module, std::size_t parameter) const {
   return std::ranges::find(all, parameter) != all.end();
 }
 
-void Uses::end_forward(std::size_t module) {
-  const auto at = std::find(forwards_.rbegin(), forwards_.rend(), module);
+void Uses::end_forward(ModuleCall call) {
+  const auto at = std::find(forwards_.rbegin(), forwards_.rend(), call);
   if (at != forwards_.rend()) forwards_.erase(std::prev(at.base()), forwards_.end());
 }
 
@@ -29,27 +29,27 @@ void Uses::shrink_to(std::size_t depth) {
   if (forwards_.size() > depth) forwards_.resize(depth);
 }
 
-void Uses::begin_backward(std::size_t module) {
-  const auto at = std::ranges::find(backwards_, module, &Backward::module);
-  if (at != backwards_.end()) {
-    unsure_.insert(module);
-    return;
+void Uses::begin_backward(ModuleCall call) {
+  const auto at = std::ranges::find(backwards_, call, &Backward::call);
+  if (at == backwards_.end()) {
+    backwards_.push_back({.call = call});
+  } else if (!call.is_known()) {
+    unsure_.insert(call.module);
   }
-  backwards_.push_back({.module = module});
 }
 
-std::optional<Uses::Backward> Uses::end_backward(std::size_t module) {
-  const auto at = std::ranges::find(backwards_, module, &Backward::module);
+std::optional<Uses::Backward> Uses::end_backward(ModuleCall call) {
+  const auto at = std::ranges::find(backwards_, call, &Backward::call);
   if (at == backwards_.end()) return std::nullopt;
   const Backward ended = *at;
-  if (!unsure_.contains(module)) backwards_.erase(at);
+  if (!unsure_.contains(call.module)) backwards_.erase(at);
   return ended;
 }
 
-Uses::Ids Uses::backwards() const {
-  Ids modules;
-  for (const Backward& backward : backwards_) modules.push_back(backward.module);
-  return modules;
+std::vector<ModuleCall> Uses::backwards() const {
+  std::vector<ModuleCall> calls;
+  for (const Backward& backward : backwards_) calls.push_back(backward.call);
+  return calls;
 }
 
 void Uses::lend(std::size_t parameter) {
@@ -58,7 +58,8 @@ void Uses::lend(std::size_t parameter) {
 
 void Uses::end_backwards(bool is_in_task) {
   if (is_in_task)
-    for (const Backward& backward : backwards_) unsure_.insert(backward.module);
+    for (const Backward& backward : backwards_)
+      if (!backward.call.is_known()) unsure_.insert(backward.call.module);
   backwards_.clear();
 }
 
@@ -69,12 +70,13 @@ void Uses::clear() {
 }
 
 bool Uses::is_used_by_forward(std::size_t parameter) const {
-  return std::ranges::any_of(forwards_, [&](std::size_t it) { return has(it, parameter); });
+  return std::ranges::any_of(forwards_,
+                             [&](const ModuleCall& it) { return has(it.module, parameter); });
 }
 
 bool Uses::is_used(std::size_t parameter) const {
   const auto uses = [&](const Backward& it) {
-    return it.recomputed.contains(parameter) || has(it.module, parameter);
+    return it.recomputed.contains(parameter) || has(it.call.module, parameter);
   };
   return is_used_by_forward(parameter) || std::ranges::any_of(backwards_, uses);
 }

@@ -10,14 +10,23 @@
 
 namespace zeroproof::reference {
 
+// One call of a module. A recording need not say which: then its number is -1.
+struct ModuleCall {
+  std::size_t module = 0;
+  std::int64_t number = -1;
+
+  bool is_known() const { return number >= 0; }
+  friend auto operator<=>(const ModuleCall&, const ModuleCall&) = default;
+};
+
 // Which modules are under way, and so which parameters are in use: docs/spec/zero/stage3.md 3.2 to
-// 3.4, 3.8 and 3.12. Events name modules and not their calls: where two calls of one module may
-// overlap in a backward, it is not known which of them has ended.
+// 3.4, 3.8 and 3.12. Where calls have no numbers and two of one module may overlap in a backward,
+// it is not known which of them has ended.
 class Uses {
  public:
   using Ids = std::vector<std::size_t>;
   struct Backward {
-    std::size_t module;
+    ModuleCall call;
     std::set<std::size_t> recomputed = {};  // frozen parameters that recomputes have left to it
   };
 
@@ -27,19 +36,19 @@ class Uses {
   Ids parameters(std::size_t module) const;
   void add_external(std::size_t module, std::size_t parameter);
 
-  void begin_forward(std::size_t module) { forwards_.push_back(module); }
-  void end_forward(std::size_t module);
+  void begin_forward(ModuleCall call) { forwards_.push_back(call); }
+  void end_forward(ModuleCall call);
   std::size_t depth() const { return forwards_.size(); }
   void shrink_to(std::size_t depth);
-  std::size_t innermost() const { return forwards_.back(); }
+  std::size_t innermost() const { return forwards_.back().module; }
 
-  void begin_backward(std::size_t module);
+  void begin_backward(ModuleCall call);
   // None: no such backward is under way.
-  std::optional<Backward> end_backward(std::size_t module);
+  std::optional<Backward> end_backward(ModuleCall call);
   // The newest backward uses it as well (3.12).
   void lend(std::size_t parameter);
-  Ids backwards() const;  // modules
-  // All of them. In the middle of a task those modules may end once more.
+  std::vector<ModuleCall> backwards() const;
+  // All of them. In the middle of a task, calls without numbers may end once more.
   void end_backwards(bool is_in_task);
   void end_task() { unsure_.clear(); }
   void clear();
@@ -56,7 +65,7 @@ class Uses {
 
   const World& world_;
   std::map<std::size_t, Ids> external_;  // by module
-  std::vector<std::size_t> forwards_;
+  std::vector<ModuleCall> forwards_;
   std::vector<Backward> backwards_;
   std::set<std::size_t> unsure_;  // modules
 };

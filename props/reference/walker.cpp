@@ -9,6 +9,7 @@
 #include "props/reference/record_check.h"
 #include "props/reference/residency.h"
 #include "props/reference/scaler.h"
+#include "props/reference/skipped_frames.h"
 #include "props/reference/step_log.h"
 
 namespace zeroproof::reference {
@@ -62,7 +63,11 @@ class Walker::Engine {
     add<Counters>();
     add<Scaler>();
     add<RecordCheck>();
-    if (world_.config.stage == 3) add<Residency>();
+    if (world_.config.stage < 3) return;
+    if (world_.skips_frames)
+      add<SkippedFrames>();
+    else
+      add<Residency>();
   }
 
   // An engine knows its steps from its first forward or load on, and says its configuration once.

@@ -46,6 +46,7 @@ struct Unseen {
   bool sets_scale = true;             // a loss scale that is set by hand
   bool lacks_gradients = true;        // hooks that get no gradient
   bool has_many_outputs = true;       // modules below the root that return several tensors
+  bool sets_leaves = true;            // leaf modules that are set between forwards
   bool marks_tiles = true;            // tiled computations (2.16, step 3 of "Adding")
   bool differentiates_inside = true;  // engine calls in the middle of a backward or forward
 };

@@ -58,12 +58,13 @@ std::vector<reference::World> reference_worlds(const TrainScenario& scenario, co
 reference::Unseen unseen_of(const TrainScenario& scenario, const TrainCell& cell) {
   reference::Unseen unseen{.keeps_graphs = true,
                            .gathers_inside = false,
-                           .skips_sync = true,
+                           .skips_sync = false,
                            .has_idle_forwards = true,
                            .reads_elsewhere = false,
                            .sets_scale = custom_loss_scale_of(scenario, 0).has_value(),
                            .lacks_gradients = false,
                            .has_many_outputs = true,
+                           .sets_leaves = false,
                            .marks_tiles = false,
                            .differentiates_inside = scenario.engines() > 1};
   for (const Known& known : kKnown)

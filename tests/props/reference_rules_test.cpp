@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "props/reference/methods.h"
 #include "tests/props/reference_run.h"
 
 namespace zeroproof::reference {
@@ -20,6 +21,16 @@ struct RuleRow {
   Change change;
   std::function<void(World& world)> configure = {};  // what the reference is told otherwise
 };
+
+// A call without an end.
+void insert_call(RecordedRun& run, std::string_view method, std::size_t place,
+                 std::string_view parameter = "") {
+  HookEvent call = run.at(Kind::engine_call);
+  call.name = run.names.intern(method);
+  if (!parameter.empty()) call.param = run.names.intern(parameter);
+  if (!parameter.empty()) call.params = {call.param};
+  run.insert_before(place, call);
+}
 
 std::vector<RuleRow> gradient_rows() {
   return {
@@ -48,6 +59,10 @@ std::vector<RuleRow> gradient_rows() {
        [](World& world) { world.config.gradient_accumulation_steps = 3; }},
       {Rule::bucket_boundary, 0, "gas2", [](RecordedRun&) {},
        [](World& world) { world.config.gradient_accumulation_steps = 3; }},
+      {Rule::bucket_boundary, 1, "plain",
+       [](RecordedRun& run) {
+         insert_call(run, calls::kNoSync, run.find(Kind::engine_call, calls::kEpilogue));
+       }},
       {Rule::bucket_boundary, 3, "plain",
        [](RecordedRun& run) { run.drop_all(Kind::engine_call, "engine.backward_epilogue"); }},
   };
@@ -110,6 +125,24 @@ std::vector<RuleRow> fetch_rows() {
            if (event.lc > 300 && run.names.text(event.name) == "l2" &&
                event.kind == Kind::zmod_fetch)
              event.name = run.names.intern("l1");
+       }},
+      {Rule::order_kept, 3, "plain",
+       [](RecordedRun& run) {
+         insert_call(run, calls::kInvalidate, run.find(Kind::gt_begin, "", 2));
+       }},
+      {Rule::order_kept, 3, "plain",
+       [](RecordedRun& run) {
+         insert_call(run, calls::kInvalidate, run.find(Kind::zmod_fetch, "l1", 5));
+       }},
+      {Rule::gather_needed, 3, "plain",
+       [](RecordedRun& run) {
+         insert_call(run, "coord.add_external:l2", run.find(Kind::engine_call, "engine.forward", 1),
+                     "l1.linear.weight");
+       }},
+      {Rule::needed_soon, 3, "plain",
+       [](RecordedRun& run) {
+         insert_call(run, calls::kContext, run.find(Kind::engine_call, "engine.forward", 1),
+                     "l1.linear.weight");
        }},
       {Rule::order_compared, 3, "plain",
        [](RecordedRun& run) {
@@ -180,6 +213,19 @@ std::vector<RuleRow> residency_rows() {
   };
 }
 
+std::vector<RuleRow> claim_rows() {
+  return {
+      {Rule::claim_kept, 3, "skipped_frame",
+       [](RecordedRun& run) {
+         HookEvent freed = run.at(Kind::zparam_partition);
+         freed.params = run.at(Kind::engine_call, "fallback.claim").params;
+         run.insert_before(run.find(Kind::engine_call, "fallback.claim") + 1, freed);
+       }},
+      {Rule::claim_freed, 3, "skipped_frame",
+       [](RecordedRun& run) { run.drop(Kind::zparam_partition); }},
+  };
+}
+
 std::vector<RuleRow> counter_rows() {
   return {
       {Rule::count_once, 2, "plain",
@@ -215,8 +261,8 @@ std::vector<RuleRow> counter_rows() {
 
 std::vector<RuleRow> all_rows() {
   std::vector<RuleRow> all;
-  for (const auto& rows :
-       {gradient_rows(), reduction_rows(), fetch_rows(), residency_rows(), counter_rows()})
+  for (const auto& rows : {gradient_rows(), reduction_rows(), fetch_rows(), residency_rows(),
+                           claim_rows(), counter_rows()})
     all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }

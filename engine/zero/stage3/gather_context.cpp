@@ -5,6 +5,7 @@
 #include <exception>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "zeroproof/engine/engine_error.h"
 
@@ -22,7 +23,10 @@ bool are_same(std::span<const double> values, std::span<const double> before) {
 
 GatherContext::GatherContext(ZeroContext& context, ParameterGatherer& gatherer,
                              const TensorList& parameters, std::optional<int> modifier_rank)
-    : context_(context), gatherer_(gatherer), modifier_rank_(modifier_rank) {
+    : context_(context),
+      gatherer_(gatherer),
+      modifier_rank_(modifier_rank),
+      exceptions_(std::uncaught_exceptions()) {
   for (const Tensor& tensor : parameters) {
     PartitionedParameter* parameter = gatherer.find(tensor);
     if (parameter && !contains(parameters_, parameter)) parameters_.push_back(parameter);
@@ -38,7 +42,13 @@ void GatherContext::enter() {
   if (!overlapping.empty())
     throw EngineError(EngineErrorId::gather_contexts_overlap,
                       "nested contexts cannot overlap parameters; gathered already:" + overlapping);
-  gatherer_.gather(parameters_);
+  report(EventKind::engine_call);
+  try {
+    gatherer_.gather(parameters_);
+  } catch (...) {
+    report(EventKind::engine_return);
+    throw;
+  }
   for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(1);
   is_entered_ = true;
   if (!context_.config.enable_sanity_checks || modifier_rank_) return;
@@ -127,6 +137,21 @@ void GatherContext::partition_all(bool has_been_updated) {
 void GatherContext::leave() {
   for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(0);
   is_entered_ = false;
+  report(EventKind::engine_return);
+}
+
+// Around what happens in the context. No fault point: the user's code runs inside.
+void GatherContext::report(EventKind kind) const {
+  if (!context_.events.is_on()) return;
+  HookEvent event;
+  event.kind = kind;
+  event.name = context_.events.name("z3.gathered_parameters");
+  if (kind == EventKind::engine_call)
+    for (const PartitionedParameter* parameter : parameters_)
+      event.params.push_back(parameter->parameter().name_id);
+  else if (std::uncaught_exceptions() > exceptions_)
+    event.exception = context_.events.name("Exception");
+  context_.events.write_only(std::move(event));
 }
 
 }  // namespace zeroproof

@@ -24,6 +24,7 @@ class GatherContext {
 
  private:
   void enter();
+  void report(EventKind kind) const;
   void take_over_changes();
   bool is_modified_anywhere() const;
   bool is_modified(std::size_t index) const;
@@ -36,6 +37,7 @@ class GatherContext {
   ParameterList parameters_;                        // by id, once each
   std::vector<std::vector<double>> values_before_;  // for the sanity check
   bool is_entered_ = false;
+  int exceptions_ = 0;  // that pass as it begins
 };
 
 }  // namespace zeroproof

@@ -80,7 +80,8 @@ class ParameterCoordinator {
   std::set<ParamId> releasable_by_trace(const Zero3Module& module) const;
   void drop(const ActiveBackward& active, const std::set<ParamId>& releasable);
   void release_unused(PartitionedParameter& parameter);
-  void report(EventKind kind, const Zero3Module& module, bool is_forward) const;
+  void report(EventKind kind, const ModuleCall& call, bool is_forward) const;
+  void report_external(const Zero3Module& module, const PartitionedParameter& parameter) const;
   bool knows_modules_alone() const { return context_.upstream.all; }
   bool has_memo() const { return context_.upstream.release_memo_forever; }
 

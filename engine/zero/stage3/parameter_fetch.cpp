@@ -79,11 +79,23 @@ void ParameterCoordinator::invalidate_trace() {
 
 void ParameterCoordinator::add_external(Zero3Module& module, PartitionedParameter& parameter) {
   const bool is_new = Zero3Modules::add_external(module, parameter);
+  if (is_new) report_external(module, parameter);
   if (is_new && trace_.is_complete() && !context_.upstream.all) invalidate_trace();
 }
 
+// A moment: docs/TRACE_FORMAT.md section 14.
+void ParameterCoordinator::report_external(const Zero3Module& module,
+                                           const PartitionedParameter& parameter) const {
+  if (!context_.events.is_on()) return;
+  HookEvent event;
+  event.kind = EventKind::engine_call;
+  event.name = context_.events.name("coord.add_external:" + module.name);
+  event.param = parameter.parameter().name_id;
+  context_.events.write_only(std::move(event));
+}
+
 void ParameterCoordinator::fetch(const ModuleCall& call, bool is_forward) {
-  report(EventKind::zmod_fetch, *call.module, is_forward);
+  report(EventKind::zmod_fetch, call, is_forward);
   if (!is_forward) {
     activate(call);
     retained_->restore_cached(call);
@@ -173,13 +185,16 @@ std::int64_t ParameterCoordinator::live_elements() const {
   return has_memo() ? counted_live_ : gatherer_.live_elements();
 }
 
-void ParameterCoordinator::report(EventKind kind, const Zero3Module& module,
-                                  bool is_forward) const {
+void ParameterCoordinator::report(EventKind kind, const ModuleCall& call, bool is_forward) const {
   if (!context_.events.is_on()) return;
   HookEvent event;
   event.kind = kind;
-  event.name = module.name_id;
+  event.name = call.module->name_id;
   event.is_forward = is_forward;
+  if (!knows_modules_alone()) {
+    event.index = call.invocation;
+    event.call = call.graph;
+  }
   context_.events.send(std::move(event));
 }
 

@@ -8,7 +8,7 @@
 namespace zeroproof {
 
 void ParameterCoordinator::release(const ModuleCall& call, bool is_forward) {
-  report(EventKind::zmod_release, *call.module, is_forward);
+  report(EventKind::zmod_release, call, is_forward);
   std::set<ParamId> candidates = releasable(*call.module);
   ActiveBackward ended{.call = call};
   if (!is_forward) {
@@ -49,7 +49,7 @@ void ParameterCoordinator::drop(const ActiveBackward& active, const std::set<Par
 
 void ParameterCoordinator::abandon_forward(const ModuleCall& call) {
   // Upstream tells of no end where a recompute has what it needs and stops.
-  if (!is_recomputing()) report(EventKind::zmod_release, *call.module, true);
+  if (!is_recomputing()) report(EventKind::zmod_release, call, true);
   for (PartitionedParameter* parameter : call.module->parameters()) {
     parameter->remove_use(use_of(call, true));
     gatherer_.wait(*parameter);
