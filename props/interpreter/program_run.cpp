@@ -49,7 +49,7 @@ class RankProgram {
     Interpreter interpreter(runnable_.program(), runnable_.contract(), runnable_.data(),
                             {.ranks = segment_.ranks, .stage = segment_.config.stage}, target);
     try {
-      if (!segment_.resumes.empty()) target.load_resumed(segment_.resumes);
+      if (segment_.resumes) target.load_resumed(*segment_.resumes);
       std::size_t begin = segment_.begin;
       for (const std::size_t rest : options_.rests) {
         if (rest < begin) continue;
@@ -206,7 +206,7 @@ std::vector<std::vector<Observations>> run_reference(const RunnableProgram& runn
       reference::ReferenceTarget target(runnable.program(), segment.config,
                                         {.ranks = segment.ranks, .rank = rank}, runnable.data(),
                                         meetings, of_ranks[at]);
-      if (!segment.resumes.empty()) target.load_resumed(segment.resumes);
+      if (segment.resumes) target.load_resumed(*segment.resumes);
       Interpreter interpreter(runnable.program(), runnable.contract(), runnable.data(),
                               {.ranks = segment.ranks, .stage = segment.config.stage}, target);
       interpreter.run(segment.begin, segment.end);

@@ -43,7 +43,7 @@ class RunnableProgram {
     std::size_t end = 0;
     int ranks = 1;
     ZeroConfig config;
-    std::string resumes;  // a tag; empty: the first world
+    std::optional<std::string> resumes;  // a tag; none: the first world
   };
   const std::vector<Segment>& segments() const { return segments_; }
 

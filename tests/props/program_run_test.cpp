@@ -66,6 +66,24 @@ TEST(ProgramRun, EqualsTheReferenceInEveryStageAndPrecision) {
     }
 }
 
+// A resumed job counts on, also where it takes whatever was saved last.
+TEST(ProgramRun, ResumesFromTheLatestCheckpoint) {
+  auto program = parse_program(two_windows(1, ""), "test");
+  ASSERT_TRUE(program) << program.error().text;
+  const auto middle = program->body.begin() + 3;
+  program->body.insert(middle, {Statement{Save{.engine = "a", .tag = "t"}},
+                                Statement{Resume{.ranks = 2, .stage = 1, .tag = ""}}});
+  const auto runnable = RunnableProgram::make(*program);
+  ASSERT_TRUE(runnable) << runnable.error().text;
+  EXPECT_EQ(problems_of(**runnable, 1), "");
+  const ProgramRun run = run_program(**runnable, {});
+  ASSERT_EQ(run.segments.size(), 2U);
+  double steps = 0.0;
+  for (const Observation& seen : run.segments.back().ranks.front().seen)
+    if (seen.what == Observed::counters) steps = seen.values.at(1);
+  EXPECT_EQ(steps, 2.0);
+}
+
 TEST(ProgramRun, DrawnProgramsEqualTheReference) {
   constexpr std::uint64_t kDrawnPrograms = 150;
   for (std::uint64_t seed = 0; seed < kDrawnPrograms; ++seed) {
