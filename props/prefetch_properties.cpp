@@ -100,7 +100,9 @@ class PrefetchBounded final : public Monitor {
     std::uint64_t lc = UINT64_MAX;  // of the last one: an event may be several facts
 
     void count(const Fact& fact, int change) {
-      if (fact.method == Method::coalesce) return;  // around what the user does
+      const bool is_users =  // around what the user does
+          fact.method == Method::coalesce || fact.method == Method::gathered_parameters;
+      if (is_users) return;
       if (fact.event->lc != lc) open += change;
       lc = fact.event->lc;
     }
