@@ -22,10 +22,10 @@ void check(const Result<void>& done) {
   if (!done) throw std::runtime_error(done.error().text);
 }
 
-bool is_same(const std::vector<TrainingState>& a, const std::vector<TrainingState>& b) {
-  return std::ranges::equal(a, b, [](const TrainingState& one, const TrainingState& other) {
-    return train::is_same_state(one, other, true);
-  });
+// Where nothing was before, a save that fails may have come as far as it likes.
+bool is_same(const std::optional<TrainingState>& before,
+             const std::optional<TrainingState>& after) {
+  return !before || (after && train::is_same_state(*before, *after, true));
 }
 
 }  // namespace
@@ -62,7 +62,8 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
   const auto saved = save_tag(engine, save.tag);
   files_.heal();
   if (saved) return;
-  if (!is_same(kept, kept_by_files(engine, save.tag)))
+  const Kept after = kept_by_files(engine, save.tag);
+  if (!is_same(kept.tagged, after.tagged) || !is_same(kept.latest, after.latest))
     throw std::runtime_error("a save that failed has changed what was saved before");
   if (is_first_rank() && train::has_leftovers(*options_.files, folder(engine), save.tag))
     throw std::runtime_error("a save that failed has left files behind");
@@ -71,12 +72,12 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
 
 // What the tag and the latest checkpoint hold; of the first rank, which writes them.
 EngineTarget::Kept EngineTarget::kept_by_files(std::size_t engine, const std::string& tag) const {
-  Kept kept;
-  if (!is_first_rank()) return kept;
-  for (const std::string& name : {tag, std::string()})
-    if (auto state = load_checkpoint(*options_.files, folder(engine), {.tag = name}))
-      kept.push_back(std::move(*state));
-  return kept;
+  if (!is_first_rank()) return {};
+  const auto read = [&](const std::string& name) -> std::optional<TrainingState> {
+    auto state = load_checkpoint(*options_.files, folder(engine), {.tag = name});
+    return state ? std::optional(std::move(*state)) : std::nullopt;
+  };
+  return {.tagged = read(tag), .latest = read("")};
 }
 
 // The first rank alone writes, what would outlast a power failure, and leaves nothing else.

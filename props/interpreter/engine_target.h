@@ -101,7 +101,10 @@ class EngineTarget final : public Target {
   bool is_first_rank() const;
   Result<void> save_tag(std::size_t engine, const std::string& tag);
   Result<void> load_tag(std::size_t engine, const std::string& tag);
-  using Kept = std::vector<TrainingState>;
+  struct Kept {
+    std::optional<TrainingState> tagged;
+    std::optional<TrainingState> latest;
+  };
   Kept kept_by_files(std::size_t engine, const std::string& tag) const;
   void see_files(std::size_t engine, const std::string& tag, Observations& seen);
   void see_left_gradients(std::size_t engine, Observations& seen);
@@ -120,8 +123,8 @@ class EngineTarget final : public Target {
   Autograd autograd_;
   train::RankFiles files_;
   std::map<std::size_t, std::string> newest_;  // tag that an engine saved last
-  int writes_of_save_ = 1;     // of the last one that was whole
-  std::vector<int> contexts_;  // of each engine, that gather, around what runs
+  int writes_of_save_ = 1;                     // of the last one that was whole
+  std::vector<int> contexts_;                  // of each engine, that gather, around what runs
   std::vector<std::unique_ptr<TreeModule>> modules_;
   std::vector<std::unique_ptr<Engine>> engines_;
 };

@@ -20,7 +20,9 @@ class BodyDraw {
 
   std::vector<const Production*> run() {
     constexpr std::array<std::uint32_t, 3> kEach = {2, 5, 3};
-    const auto windows = 1 + static_cast<int>(source_.weighted(kEach));
+    auto windows = 1 + static_cast<int>(source_.weighted(kEach));
+    // A loss scale moves after some steps.
+    if (policy_.has(Tag::loss_scaling)) windows += source_.between(0, 2);
     for (int i = 0; i < windows; ++i) draw_window();
     return std::move(made_);
   }

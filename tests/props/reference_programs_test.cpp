@@ -164,7 +164,7 @@ std::string findings_of(const RunnableProgram& runnable, std::uint64_t seed,
 }
 
 TEST(ReferencePrograms, AreNotAccused) {
-  constexpr std::uint64_t kPrograms = 150;
+  constexpr std::uint64_t kPrograms = 400;
   reference::Coverage coverage;
   for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
     Source source(seed);

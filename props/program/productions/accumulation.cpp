@@ -52,7 +52,8 @@ bool is_whole(const Scene& scene) {
 }
 
 bool can_leave_undivided(const Scene& scene) {
-  return scene.is_alone() && !scene.traits().has_tiles;
+  const bool divides = scene.config().gradient_accumulation_steps > 1;
+  return divides && scene.is_alone() && !scene.traits().has_tiles;
 }
 
 bool no_sync_round(Scene& scene) {
@@ -153,7 +154,7 @@ std::span<const Production> accumulation_productions() {
   static constexpr Production kRows[] = {
       {"plain_training", 1, tags(Tag::plain), Position::training, always, plain_training},
       {"two_rounds", 4, kWindows, Position::training, always, two_rounds},
-      {"undivided", 3, kWindows, Position::training, can_leave_undivided, undivided},
+      {"undivided", 5, kWindows, Position::training, can_leave_undivided, undivided},
       {"keeps_dimension", 2, kWindows, Position::training, always, keeps_dimension},
       {"rest", 2, kWindows, Position::training, always, rest},
       {"no_sync_round", 4, kBlocks, Position::training, can_hold, no_sync_round},

@@ -157,7 +157,7 @@ bool failed_save(Scene& scene) {
   return scene.add_refused({Save{.engine = scene.engine(),
                                  .tag = tag,
                                  .failure = failure,
-                                 .at = scene.source().between(0, 7)}});
+                                 .at = scene.source().between(0, 63)}});
 }
 
 bool failed_load(Scene& scene) {

@@ -271,7 +271,7 @@ std::span<const Production> misuse_productions() {
       {"unfed_leaf", 6, kMisuse | tags(Tag::experts), Position::aside, is_starved, unfed_leaf},
       {"moved_weight", 3, kContexts, Position::aside, can_move, moved_weight},
       {"unannounced_change", 3, kContexts, Position::aside, checks_contexts, unannounced_change},
-      {"overlapping_contexts", 3, kContexts, Position::aside, is_partitioned, overlapping_contexts},
+      {"overlapping_contexts", 5, kContexts, Position::aside, is_partitioned, overlapping_contexts},
       {"outdated_graph", 4, kContexts, Position::first_aside, can_outdate, outdated_graph},
       {"capture", 2, kMisuse, Position::aside, always, ask_to_capture}};
   return kRows;
