@@ -17,6 +17,7 @@ using program::EngineState;
 using program::Forward;
 using program::Load;
 using program::Program;
+using program::Resume;
 using program::Save;
 using program::State;
 using program::Statement;
@@ -109,7 +110,8 @@ std::optional<Other> with_zero_output(const Program& program) {
 std::optional<Other> with_round_trip(const Program& program) {
   const bool takes_latest = has_statement(program, [](const Statement& it) {
     const auto* const load = as<Load>(it);
-    return load && load->tag.empty();
+    const auto* const resume = as<Resume>(it);
+    return (load && load->tag.empty()) || (resume && resume->tag.empty());
   });
   if (takes_latest) return std::nullopt;
   return with_after_steps(program, [](const std::string& engine) -> Body {

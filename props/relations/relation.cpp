@@ -44,7 +44,7 @@ constexpr std::array kRelations = {
     Relation{"MR13", with_summed_losses, kLosses | kCounts},
     Relation{"MR14", with_round_trip},
     Relation{"MR15", on_twice_the_ranks, kCounts | kFiles},
-    Relation{"MR16", in_other_stage, kFiles},
+    Relation{"MR16", in_other_stage, kReads | kFiles},
     Relation{"MR17", without_no_sync, kReads},
     Relation{"MR18", with_evaluation},
     Relation{"MR19", with_zero_grad},
