@@ -28,10 +28,9 @@ class ParameterGatherer {
   // Until it is whole; all that travelled with it are. Nothing for one that is not in flight.
   void wait(PartitionedParameter& parameter);
   void wait_all();
-  void wait_all_or_drop_unissued();
-
+  void wait_all_or_drop_unissued();  // the same where nobody uses them
   // At the end of the engine: memory of gathers in flight is freed behind them.
-  void outlive_inflight() noexcept;  // the same where nobody uses them
+  void outlive_inflight() noexcept;
   // Both at once, outside the fetches of modules; those in flight are waited for.
   void gather(const ParameterList& parameters);
   void partition(PartitionedParameter& parameter, bool has_been_updated = false);
