@@ -27,7 +27,7 @@ TEST(ProgramsVerb, WritesAnEntryThatShowsTheFaultAgainAndTellsTools) {
   ASSERT_EQ(results.size(), 1U);
   EXPECT_EQ(results[0]["level"], "warning");
   const auto reproduce = results[0]["properties"]["reproduce"].get<std::string>();
-  EXPECT_EQ(run_shell(ZP_BINARY "-mutation " + reproduce).exit_code, 1) << reproduce;
+  EXPECT_EQ(zeroproof(reproduce.substr(reproduce.find("programs"))).exit_code, 1) << reproduce;
 }
 
 TEST(ProgramsVerb, AnswersWhatVerifyAsks) {
