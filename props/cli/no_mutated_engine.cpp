@@ -10,7 +10,7 @@ namespace zeroproof {
 namespace {
 
 bool is_mutation(const std::string& word) {
-  return word == kMutation || word == kFormerMutation;
+  return word == kMutation || word == kFormerMutation || word == "programs";
 }
 
 bool is_fault_flag(const std::string& word) {

@@ -21,7 +21,7 @@ TEST(ExplorePrograms, JudgesDrawnProgramsAgainstTheReference) {
   const Json& one = document["explorations"].at(0);
   EXPECT_EQ(one["subject"], "drawn programs");
   EXPECT_EQ(one["cases"], 5);
-  EXPECT_EQ(one["executions"], 10);
+  EXPECT_GE(one["executions"], 10);  // and those of relations
   EXPECT_TRUE(one["findings"].empty());
 }
 

@@ -21,6 +21,7 @@
 #include "props/hunt/corpus.h"
 #include "props/hunt/parallel_hunt.h"
 #include "props/hunt/program_hunt.h"
+#include "props/mutation/cli/program_findings.h"
 #include "props/mutation/coverage_report.h"
 #include "props/mutation/mutants.h"
 #include "props/program/program_text.h"
@@ -39,6 +40,9 @@ struct ProgramReport {
   hunt::ProgramHunter::Unmutated unmutated;
   std::optional<bool> is_canary_found = std::nullopt;  // where faults were hunted
 
+  ProgramHuntFindings for_tools() const {
+    return {found, findings, is_canary_found.value_or(true)};
+  }
   std::size_t count() const {
     std::size_t count = 0;
     for (const ProgramFound& one : found) count += one.is_found ? 1U : 0U;
@@ -204,7 +208,9 @@ class ProgramsVerb final : public Verb {
                              });
     return VerbResult{.code = code_of(*report),
                       .text = [report, this, &session] { return page_of(*report, session); },
-                      .json = [report] { return report_json(*report); }};
+                      .json = [report] { return report_json(*report); },
+                      .junit = [report] { return program_hunt_cases(report->for_tools()); },
+                      .findings = [report] { return located_findings(report->for_tools()); }};
   }
 
  private:
