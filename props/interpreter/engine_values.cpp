@@ -23,14 +23,14 @@ void EngineTarget::step(std::size_t engine, Observations& seen) {
   observe(seen, Observed::update, prefix + "master ", it.full_parameters());
   observe(seen, Observed::update, prefix + "state ", it.full_optimizer_state());
   observe(seen, Observed::update, prefix + "weight ", weights(engine));
-  if (config_.stage < 3) see_left_gradients(engine, seen);
+  see_left_gradients(engine, seen);
 }
 
-// A step clears what no parameter group lists, too.
+// A step clears what no parameter group lists, too. Stage 3 keeps no .grad that could be left.
 void EngineTarget::see_left_gradients(std::size_t engine, Observations& seen) {
   const auto named = modules_[engine]->named_parameters();
-  const auto left = std::ranges::count_if(named, [](const nn::NamedParameter& parameter) {
-    return parameter.tensor.grad().is_defined();
+  const auto left = std::ranges::count_if(named, [&](const nn::NamedParameter& parameter) {
+    return config_.stage < 3 && parameter.tensor.grad().is_defined();
   });
   seen.push_back({Observed::update,
                   engine_prefix(program_, engine) + "gradients left",

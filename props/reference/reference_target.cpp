@@ -193,7 +193,7 @@ void ReferenceTarget::step(std::size_t engine, Observations& seen) {
   program::observe(seen, Observed::update, prefix + "master ", trained.engine->masters());
   program::observe(seen, Observed::update, prefix + "state ", trained.engine->optimizer_state());
   program::observe(seen, Observed::update, prefix + "weight ", trained.engine->weights());
-  if (config_.stage < 3) seen.push_back({Observed::update, prefix + "gradients left", {}, {0.0}});
+  seen.push_back({Observed::update, prefix + "gradients left", {}, {0.0}});
 }
 
 void ReferenceTarget::zero_grad(std::size_t engine) {

@@ -230,9 +230,9 @@ void define_losses(State& state, const Forward& forward, int graph, const Forwar
 
 std::shared_ptr<const ForwardFlow> flow_of_call(const CallModule& call, const Module& module) {
   ForwardFlow flow;
-  flow.losses = {{.weights = call.uses_weight_alone ? std::set{call.module}
-                                                    : weights_with_gradient(module),
-                  .has_graph = true}};
+  flow.losses = {
+      {.weights = call.uses_weight_alone ? std::set{call.module} : weights_with_gradient(module),
+       .has_graph = true}};
   return std::make_shared<const ForwardFlow>(std::move(flow));
 }
 
