@@ -103,6 +103,39 @@ TEST(Relations, Do_not_speak_where_numbers_would_be_rounded) {
   EXPECT_FALSE(speaks("MR15", one_window(half)));
 }
 
+// A run in which the last norm that some rank reports is another one.
+program::ProgramRun tampered(program::ProgramRun run) {
+  for (program::RankRun& rank : run.segments.back().ranks)
+    for (program::Observation& one : rank.seen)
+      if (one.what == program::Observed::norm) one.values.front() += 1.0;
+  return run;
+}
+
+bool has_norm(const program::ProgramRun& run) {
+  for (const program::Observation& one : run.segments.back().ranks.front().seen)
+    if (one.what == program::Observed::norm && !one.is_unspecified) return true;
+  return false;
+}
+
+TEST(Relations, See_one_number_that_differs) {
+  constexpr std::uint64_t kPrograms = 400;
+  std::set<std::string_view> seen;
+  for (std::uint64_t seed = 0; seed < kPrograms && seen.size() < all_relations().size(); ++seed) {
+    const auto first = drawn(seed);
+    for (const Relation& relation : all_relations()) {
+      if (seen.contains(relation.number)) continue;
+      const auto pair = Pair::make(relation, *first);
+      if (!pair) continue;
+      const program::ProgramRun run_of_first = run(*first, seed);
+      if (run_of_first.has_failed() || !has_norm(run_of_first)) break;
+      EXPECT_TRUE(pair->compare(run_of_first, tampered(run(pair->other(), seed))))
+          << relation.number << " seed " << seed;
+      seen.insert(relation.number);
+    }
+  }
+  EXPECT_EQ(seen.size(), all_relations().size());
+}
+
 // The comparison looks at every rank in its place.
 TEST(Relations, See_a_rank_that_is_not_in_its_place) {
   const auto program = program::parse_program(one_window(R"("gradient_clipping":0.0)"), "test");
