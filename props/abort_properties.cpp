@@ -20,8 +20,8 @@ class NoLostWork final : public Monitor {
     switch (fact.kind) {
       case FactKind::work_begin:
         mark_applicable();
-        pending_[fact.engine][fact.event->param] = {
-            place(*fact.event), fact.task, fact.is_in_forward && fact.user_task < 0};
+        pending_[fact.engine][fact.event->param] = {place(*fact.event), fact.task,
+                                                    fact.is_in_forward && fact.user_task < 0};
         return;
       case FactKind::epilogue_begin:
       case FactKind::abandoned:

@@ -51,7 +51,7 @@ std::unique_ptr<const Pair> Pair::make(const Relation& relation, const RunnableP
   auto runnable =
       RunnableProgram::make_beside(std::move(other->program), first, std::move(other->change));
   if (!runnable || refusals_of(**runnable) != refusals_of(first)) return nullptr;
-  return std::unique_ptr<const Pair>(new Pair(relation, first, std::move(*runnable)));
+  return std::make_unique<const Pair>(relation, first, std::move(*runnable));
 }
 
 // What the other program's ranks have to see.

@@ -29,11 +29,12 @@ class Pair {
   std::optional<Finding> compare(const program::ProgramRun& first,
                                  const program::ProgramRun& other) const;
 
- private:
+  // As make() does, of programs that agree in what is refused.
   Pair(const Relation& relation, const program::RunnableProgram& first,
        std::unique_ptr<const program::RunnableProgram> other)
       : relation_(relation), first_(first), other_(std::move(other)) {}
 
+ private:
   std::optional<Finding> compare(const program::SegmentRun& first, const program::SegmentRun& other,
                                  const ZeroConfig& config) const;
   program::Observations expected(const program::Observations& seen, const ZeroConfig& config) const;

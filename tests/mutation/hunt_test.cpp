@@ -63,8 +63,8 @@ TEST(MutationTest, Generator_is_blind) {
   for (const char* judge :
        {"case_run.cpp", "collective_judge.cpp", "event_judges.cpp", "gather_judge.cpp",
         "kept_judge.cpp", "stage3_judge.cpp", "cost_judge.cpp", "fetch_judge.cpp",
-        "record_judge.cpp", "residency_judge.cpp", "rest_bytes.cpp",
-        "retained_judge.cpp", "case_parameters.cpp", "hunt.cpp", "counterexample_shrink.cpp"})
+        "record_judge.cpp", "residency_judge.cpp", "rest_bytes.cpp", "retained_judge.cpp",
+        "case_parameters.cpp", "hunt.cpp", "counterexample_shrink.cpp"})
     EXPECT_FALSE(std::regex_search(read_file(root + "/props/mutation/" + judge), id)) << judge;
 }
 

@@ -6,6 +6,7 @@
 #include "props/program/model_traits.h"
 #include "props/program/rules.h"
 #include "props/program/rules/backward_hooks.h"
+#include "props/program/rules/spikes.h"
 
 namespace zeroproof::program {
 namespace {
@@ -290,27 +291,12 @@ class BackwardCheck {
       its.window.reached.insert(reach.weights.begin(), reach.weights.end());
       if (its_graph.forward)
         its.window.reached.insert(its_graph.flow->tiled.begin(), its_graph.flow->tiled.end());
-      its.window.has_spike = its.window.has_spike || has_spike(its_graph, *term);
+      its.window.has_spike =
+          its.window.has_spike || brings_spike(state_.model(share.engine), its_graph, term->loss);
       if (its.tiled == term->graph) its.tiled.reset();
     }
     if (!is_managed() || share.engine != backward_.engine) its.is_scale_called = false;
     end_backward(its);
-  }
-
-  // What no parameter group lists is no step's to look at.
-  bool has_spike(const Graph& its, const Term& term) const {
-    if (!its.forward || !its.forward->spike) return false;
-    const std::string& module = its.forward->spike->module;
-    const Module* const owner = find_module(state_.model(its.forward->engine), module);
-    if (owner && trained_of(*owner) == Trained::ungrouped) return false;
-    const auto ran = its.flow->ran.find(module);
-    if (ran == its.flow->ran.end() || (ran->second != -1 && ran->second != term.loss)) return false;
-    const auto& tiled = its.flow->tiled;
-    const auto& reached = its.flow->losses.at(static_cast<std::size_t>(term.loss)).weights;
-    const auto has = [&](const std::string& weight) {
-      return reached.contains(weight) || tiled.contains(weight);
-    };
-    return has(module) || has(module + "/bias") || has(module + "/1");
   }
 
   // Its epilogue: in stages 0 and 1 the sums wait for one that reduces.
