@@ -47,7 +47,10 @@ class UserContextBalanced final : public Monitor {
   void append_memory(std::string& bytes) const override {
     for (const Open& open : open_) {
       append_bytes(bytes, open.has_effect);
-      for (const NameId param : open.params) append_bytes(bytes, param.value);
+      for (const NameId param : open.params) {
+        append_bytes(bytes, param.value);
+        append_bytes(bytes, open.whole.contains(param));
+      }
     }
   }
 
@@ -55,7 +58,8 @@ class UserContextBalanced final : public Monitor {
   struct Open {
     Place place;
     std::vector<NameId> params;
-    NameId overlap;  // a parameter that an enclosing context holds already
+    std::set<NameId> whole;  // before it; they stay so if it cannot be entered
+    NameId overlap;          // a parameter that an enclosing context holds already
     bool has_effect = false;
   };
 
@@ -66,7 +70,9 @@ class UserContextBalanced final : public Monitor {
   }
 
   void enter(const Fact& fact) {
-    Open open{place(*fact.event), fact.event->params, NameId::none(), false};
+    Open open{place(*fact.event), fact.event->params, {}, NameId::none(), false};
+    for (const NameId param : open.params)
+      if (fact.parameters->residence(param) == Residence::available) open.whole.insert(param);
     for (const Open& outer : open_)
       for (const NameId param : open.params)
         if (outer.overlap.is_none() &&
@@ -88,7 +94,8 @@ class UserContextBalanced final : public Monitor {
     for (const NameId param : open.params) {
       const bool is_gathered = fact.parameters->residence(param) == Residence::available;
       const bool is_used = !fact.parameters->holder(param).is_none();
-      if (!is_gathered || is_used || held_.contains(param)) continue;
+      const bool may_stay = fact.has_raised && open.whole.contains(param);
+      if (!is_gathered || is_used || may_stay || held_.contains(param)) continue;
       report(place(*fact.event),
              fmt::format("{} was still gathered at lc {} when the user context of lc {} had ended",
                          text(param), fact.event->lc, open.place.lc));

@@ -225,6 +225,8 @@ Result<std::vector<train::EngineExplorationOptions>> EngineExplore::plan(const E
     if (!engine_case) return tl::unexpected(engine_case.error());
     jobs.push_back(base);
     jobs.back().engine_case = std::move(*engine_case);
+    // One after another: communicators of each would be more than GPUs hold.
+    jobs.back().engine_case.cell.gpus = jobs.front().engine_case.cell.gpus;
     return {};
   };
   for (const std::string& word : words.scenarios) {

@@ -27,13 +27,11 @@ constexpr std::array kElsewhere = {
     Elsewhere{"P60", kRecorded},
     Elsewhere{"P70", kRecorded},
     Elsewhere{"P71", kRecorded},
-    Elsewhere{"P72", kRecorded},
     Elsewhere{"P73", kRecorded},
     Elsewhere{"P75", kRecorded},
     Elsewhere{"P78", "no program fails inside the recompute of a checkpoint; recordings do"},
     Elsewhere{"P80", kRecorded},
     Elsewhere{"P83", kRecorded},
-    Elsewhere{"P85", kRecorded},
     Elsewhere{"R11", kCounted},
     Elsewhere{"count.once", kCounted},
 };

@@ -139,10 +139,19 @@ class ModelCheck {
                                     std::holds_alternative<Custom>(owner->kind));
     const bool is_later_use = std::holds_alternative<ExternalUse>(module.kind);
     const bool is_call = std::holds_alternative<Shared>(module.kind);
-    return first_broken({{!is_owner, "a reference to no Linear or Custom module"},
-                         {!is_later_use && !seen_.contains(*name), "a reference to a later module"},
-                         {is_owner && !is_call && elements_of(*owner) == 0,
-                          "a reference to a weight without elements"}});
+    return first_broken(
+        {{!is_owner, "a reference to no Linear or Custom module"},
+         {!is_later_use && !seen_.contains(*name), "a reference to a later module"},
+         {is_call && has_leaves() && is_nested(*name), "a call of a module below a leaf"},
+         {is_owner && !is_call && elements_of(*owner) == 0,
+          "a reference to a weight without elements"}});
+  }
+
+  bool has_leaves() const { return program_.config.stage3_module_granularity_threshold > 0; }
+
+  // A leaf gathers for the modules below it, which do nothing themselves (docs/spec/zero.md 3.7).
+  bool is_nested(const std::string& module) const {
+    return std::ranges::find(model_.body, module, &Module::name) == model_.body.end();
   }
 
   // --- the whole --------------------------------------------------------------------------------
