@@ -42,11 +42,11 @@ void GatherContext::enter() {
   if (!overlapping.empty())
     throw EngineError(EngineErrorId::gather_contexts_overlap,
                       "nested contexts cannot overlap parameters; gathered already:" + overlapping);
-  report(EventKind::engine_call);
+  report_begin();
   try {
     gatherer_.gather(parameters_);
   } catch (...) {
-    report(EventKind::engine_return);
+    report_end(true);
     throw;
   }
   for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(1);
@@ -137,21 +137,30 @@ void GatherContext::partition_all(bool has_been_updated) {
 void GatherContext::leave() {
   for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(0);
   is_entered_ = false;
-  report(EventKind::engine_return);
+  report_end(std::uncaught_exceptions() > exceptions_);
 }
 
 // Around what happens in the context. No fault point: the user's code runs inside.
-void GatherContext::report(EventKind kind) const {
+void GatherContext::report_begin() const {
   if (!context_.events.is_on()) return;
+  HookEvent event = event_of(EventKind::engine_call);
+  for (const PartitionedParameter* parameter : parameters_)
+    event.params.push_back(parameter->parameter().name_id);
+  context_.events.write_only(std::move(event));
+}
+
+void GatherContext::report_end(bool has_raised) const {
+  if (!context_.events.is_on()) return;
+  HookEvent event = event_of(EventKind::engine_return);
+  if (has_raised) event.exception = context_.events.name("Exception");
+  context_.events.write_only(std::move(event));
+}
+
+HookEvent GatherContext::event_of(EventKind kind) const {
   HookEvent event;
   event.kind = kind;
   event.name = context_.events.name("z3.gathered_parameters");
-  if (kind == EventKind::engine_call)
-    for (const PartitionedParameter* parameter : parameters_)
-      event.params.push_back(parameter->parameter().name_id);
-  else if (std::uncaught_exceptions() > exceptions_)
-    event.exception = context_.events.name("Exception");
-  context_.events.write_only(std::move(event));
+  return event;
 }
 
 }  // namespace zeroproof

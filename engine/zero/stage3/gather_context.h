@@ -24,7 +24,9 @@ class GatherContext {
 
  private:
   void enter();
-  void report(EventKind kind) const;
+  void report_begin() const;
+  void report_end(bool has_raised) const;
+  HookEvent event_of(EventKind kind) const;
   void take_over_changes();
   bool is_modified_anywhere() const;
   bool is_modified(std::size_t index) const;
