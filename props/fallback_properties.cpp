@@ -27,7 +27,12 @@ class Claims {
     if (is_call(fact, Method::fallback_drop)) graphs_.erase({fact.engine, fact.event->index});
     if (is_call(fact, Method::fallback_abandon))
       std::erase_if(graphs_, [&](const auto& one) { return one.first.first == fact.engine; });
+    if (fact.method == Method::release_all)
+      is_releasing_all_ = fact.event->kind == EventKind::engine_call;
   }
+
+  // Before a step, which changes the values: it partitions all, claimed or not.
+  bool is_releasing_all() const { return is_releasing_all_; }
 
   // -1: none.
   std::int64_t graph_of(NameId param) const {
@@ -43,10 +48,12 @@ class Claims {
       append_bytes(bytes, key.second);
       for (const NameId param : params) append_bytes(bytes, param.value);
     }
+    append_bytes(bytes, is_releasing_all_);
   }
 
  private:
   std::map<std::pair<EngineId, std::int64_t>, std::set<NameId>> graphs_;
+  bool is_releasing_all_ = false;
 };
 
 // P81. A backward that begins finds a claim on what the forwards since the last one gathered:
@@ -62,11 +69,9 @@ class ClaimedNeverPartitioned final : public Monitor {
     if (is_call(fact, Method::fallback_abandon) || is_call(fact, Method::fallback_claim))
       gathered_.erase(fact.engine);
     if (fact.kind == FactKind::prologue_begin) judge_unclaimed(fact);
-    if (fact.method == Method::release_all)
-      is_releasing_all_ = fact.event->kind == EventKind::engine_call;
     if (claims_.is_empty()) return;
     mark_applicable();
-    if (fact.event->kind != EventKind::zparam_partition || is_releasing_all_) return;
+    if (fact.event->kind != EventKind::zparam_partition || claims_.is_releasing_all()) return;
     for (const NameId param : fact.event->params) {
       const std::int64_t graph = claims_.graph_of(param);
       if (graph < 0) continue;
@@ -79,7 +84,6 @@ class ClaimedNeverPartitioned final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     claims_.append(bytes);
-    append_bytes(bytes, is_releasing_all_);
     for (const auto& [engine, params] : gathered_)
       for (const NameId param : params) append_bytes(bytes, param.value);
   }
@@ -102,7 +106,6 @@ class ClaimedNeverPartitioned final : public Monitor {
   }
 
   Claims claims_;
-  bool is_releasing_all_ = false;
   std::map<EngineId, std::set<NameId>> gathered_;  // in forwards, not claimed yet
 };
 
@@ -241,9 +244,7 @@ class PartitionedOnceAfterBoth final : public Monitor {
     if (is_call(fact, Method::fallback_drop) || is_call(fact, Method::fallback_abandon)) settle();
     if (fact.method == Method::gathered_parameters) see_context(fact);
     if (is_call(fact, Method::fallback_claim)) note_both();
-    if (fact.method == Method::release_all)
-      is_releasing_all_ = fact.event->kind == EventKind::engine_call;
-    if (fact.event->kind == EventKind::zparam_partition && !is_releasing_all_)
+    if (fact.event->kind == EventKind::zparam_partition && !claims_.is_releasing_all())
       for (const NameId param : fact.event->params) see_partition(fact, param);
     if (fact.kind == FactKind::forward_begin && fact.user_task < 0) judge_left(fact);
   }
@@ -251,7 +252,6 @@ class PartitionedOnceAfterBoth final : public Monitor {
  protected:
   void append_memory(std::string& bytes) const override {
     claims_.append(bytes);
-    append_bytes(bytes, is_releasing_all_);
     for (const auto& [param, depth] : in_context_) append_bytes(bytes, param.value + depth);
     for (const NameId param : both_) append_bytes(bytes, param.value);
     for (const NameId param : due_) append_bytes(bytes, -param.value);
@@ -315,7 +315,6 @@ class PartitionedOnceAfterBoth final : public Monitor {
   }
 
   Claims claims_;
-  bool is_releasing_all_ = false;
   std::map<EngineId, std::vector<std::vector<NameId>>> contexts_;
   std::map<NameId, std::int32_t> in_context_;
   std::set<NameId> both_;  // under a context and a claim

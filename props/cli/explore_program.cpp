@@ -25,15 +25,16 @@ namespace zeroproof {
 namespace {
 
 constexpr std::uint64_t kCases = 200;  // without --budget
+constexpr int kMostGpus = 8;
 constexpr std::uint64_t kFileBytesMax = 1U << 24;
-constexpr std::string_view kCorpusSchema = "zeroproof.program_corpus/1";
 constexpr std::array<std::string_view, 3> kJudges = {"values", "host", "cuda"};
 
 // A program that a file holds: alone, or as an entry of a corpus.
 Result<program::Program> program_in(const std::string& path) {
   const auto text = read_small_file(path, kFileBytesMax);
   if (!text) return tl::unexpected(text.error());
-  if (text->find(kCorpusSchema) == std::string::npos) return program::parse_program(*text, path);
+  if (text->find(hunt::kCorpusSchema) == std::string::npos)
+    return program::parse_program(*text, path);
   return hunt::parse_corpus_entry(*text, path).map([](const hunt::CorpusEntry& entry) {
     return entry.program;
   });
@@ -203,13 +204,9 @@ Result<VerbResult> explore_programs(const ExploreWords& words, const std::string
   if (!options) return tl::unexpected(options.error());
   std::optional<Gpus> gpus;
   if (name == "cuda") {
-    auto opened = Gpus::open(1);
+    auto opened = Gpus::open(std::clamp(visible_gpus(), 1, kMostGpus));
     if (!opened) return tl::unexpected(opened.error());
-    for (int count = 2; count <= 8 && opened; ++count) {
-      gpus = std::move(*opened);
-      opened = Gpus::open(count);
-    }
-    if (opened) gpus = std::move(*opened);
+    gpus = std::move(*opened);
   }
   const auto explorations = std::make_shared<std::vector<ProgramExploration>>();
   std::vector<std::string> subjects = words.scenarios;
@@ -236,7 +233,7 @@ bool is_program_word(const std::string& word) {
   if (word.starts_with("zps1:program/")) return true;
   if (!word.ends_with(".json")) return false;
   const auto text = read_small_file(word, kFileBytesMax);
-  return text && text->find(kCorpusSchema) != std::string::npos;
+  return text && text->find(hunt::kCorpusSchema) != std::string::npos;
 }
 
 Result<VerbResult> replay_program(const std::string& word, Session& session) {

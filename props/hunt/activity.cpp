@@ -102,7 +102,7 @@ std::string activity_markdown(const Activity& activity) {
   for (const Checker& checker : checkers())
     text += fmt::format("| `{}` | {} | {} | {} |\n", checker.name, checker.number, checker.sentence,
                         activity.share(checker.name));
-  text += "\n| checker | why it judges nothing in a hunt of the unmutated engine |\n|---|---|\n";
+  text += "\n| checker | which runs it judges, in place of a hunt's |\n|---|---|\n";
   for (const Elsewhere& one : kElsewhere)
     text += fmt::format("| `{}` | {} |\n", one.number, one.why);
   return text;

@@ -23,7 +23,6 @@ using program::Forward;
 using program::has;
 using program::Hook;
 using program::Load;
-using program::Model;
 using program::Module;
 using program::OutOfMemory;
 using program::Program;
@@ -41,11 +40,10 @@ using program::Transform;
 
 template <class Kind>
 bool has_module(const Program& program, const std::function<bool(const Kind&)>& is_it) {
-  for (const Model& model : program.models)
-    for (const Module* const node : nodes_of(model))
-      if (const auto* const kind = std::get_if<Kind>(&node->kind); kind && is_it(*kind))
-        return true;
-  return false;
+  return any_module(program, [&](const Module& node) {
+    const auto* const kind = std::get_if<Kind>(&node.kind);
+    return kind && is_it(*kind);
+  });
 }
 
 template <class Kind>

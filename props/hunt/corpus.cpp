@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -15,8 +14,6 @@
 namespace zeroproof::hunt {
 namespace {
 
-constexpr const char* kSchema = "zeroproof.program_corpus/1";
-
 using OrderedJson = nlohmann::ordered_json;
 
 // What has to be read of an entry beside its program.
@@ -24,7 +21,7 @@ bool is_whole(const OrderedJson& document) {
   const auto is_text = [&](const char* key) {
     return document.contains(key) && document[key].is_string();
   };
-  return document.is_object() && document.value("schema", OrderedJson()) == kSchema &&
+  return document.is_object() && document.value("schema", OrderedJson()) == kCorpusSchema &&
          is_text("fault") && is_text("property") && is_text("judge") &&
          document.contains("schedule") && document["schedule"].is_array() &&
          document.contains("program");
@@ -50,7 +47,7 @@ Result<CorpusEntry> corpus_entry_of(const ProgramFound& found) {
 
 std::string corpus_json(const CorpusEntry& entry) {
   const OrderedJson document = {
-      {"schema", kSchema},
+      {"schema", kCorpusSchema},
       {"fault", entry.fault},
       {"property", entry.property},
       {"judge", name_of(entry.judge)},
@@ -62,7 +59,7 @@ std::string corpus_json(const CorpusEntry& entry) {
 Result<CorpusEntry> parse_corpus_entry(std::string_view json, std::string_view where) {
   const OrderedJson document = OrderedJson::parse(json, nullptr, false);
   if (!is_whole(document))
-    return fail(ErrorCode::usage, fmt::format("{}: no document of {}", where, kSchema));
+    return fail(ErrorCode::usage, fmt::format("{}: no document of {}", where, kCorpusSchema));
   CorpusEntry entry;
   entry.fault = document["fault"].get<std::string>();
   entry.property = document["property"].get<std::string>();
@@ -85,15 +82,9 @@ Result<CorpusEntry> parse_corpus_entry(std::string_view json, std::string_view w
 }
 
 Result<CorpusCase> CorpusCase::make(const CorpusEntry& entry) {
-  auto runnable = program::RunnableProgram::make(entry.program);
-  if (!runnable) return tl::unexpected(runnable.error());
-  auto program = std::make_unique<ProgramCase>(std::move(*runnable));
-  try {
-    (void)program->reference();
-  } catch (const std::exception& error) {
-    return fail(ErrorCode::usage, error.what());
-  }
-  return CorpusCase(std::move(program), entry);
+  auto program = ProgramCase::make(entry.program);
+  if (!program) return tl::unexpected(program.error());
+  return CorpusCase(std::move(*program), entry);
 }
 
 CorpusCase::CorpusCase(std::unique_ptr<ProgramCase> program, const CorpusEntry& entry)

@@ -11,8 +11,10 @@
 
 namespace zeroproof::hunt {
 
+inline constexpr std::string_view kCorpusSchema = "zeroproof.program_corpus/1";
+
 // A counterexample that outlives changes of the grammar: the program itself, and the choices of one
-// of its runs. A document of schema zeroproof.program_corpus/1.
+// of its runs. A document of schema kCorpusSchema.
 struct CorpusEntry {
   std::string fault;     // its id; empty: the unmutated engine, which holds there again
   std::string property;  // the number of the one that was falsified

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -75,16 +76,29 @@ void add_all(const program::RankWalkers& walkers, CaseResult& result) {
 
 }  // namespace
 
+Result<std::unique_ptr<ProgramCase>> ProgramCase::make(const program::Program& program) {
+  auto runnable = program::RunnableProgram::make(program);
+  if (!runnable) return tl::unexpected(runnable.error());
+  auto made = std::make_unique<ProgramCase>(std::move(*runnable));
+  try {
+    (void)made->reference();
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::usage, error.what());
+  }
+  return made;
+}
+
 const std::vector<std::vector<program::Observations>>& ProgramCase::reference() {
   if (!reference_) reference_ = program::run_reference(*runnable_);
   return *reference_;
 }
 
-std::vector<const relations::Relation*> ProgramCase::relations() const {
-  std::vector<const relations::Relation*> speaking;
+const std::vector<const relations::Relation*>& ProgramCase::relations() {
+  if (relations_) return *relations_;
+  relations_.emplace();
   for (const relations::Relation& relation : relations::all_relations())
-    if (relations::Pair::make(relation, *runnable_)) speaking.push_back(&relation);
-  return speaking;
+    if (relations::Pair::make(relation, *runnable_)) relations_->push_back(&relation);
+  return *relations_;
 }
 
 CaseResult ProgramCase::judge(const ProgramJudge& judge, const program::EngineVariant& variant,

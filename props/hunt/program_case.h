@@ -23,12 +23,15 @@ class ProgramCase {
   explicit ProgramCase(std::unique_ptr<const program::RunnableProgram> runnable)
       : runnable_(std::move(runnable)) {}
 
+  // A program that the reference runs, too. Errors: as Contract::of; or the reference refuses it.
+  static Result<std::unique_ptr<ProgramCase>> make(const program::Program& program);
+
   const program::RunnableProgram& runnable() const { return *runnable_; }
   // What ranks see of each world; runs once. Throws where the program is none for the reference.
   const std::vector<std::vector<program::Observations>>& reference();
 
-  // The relations that speak of it.
-  std::vector<const relations::Relation*> relations() const;
+  // The relations that speak of it; asked once.
+  const std::vector<const relations::Relation*>& relations();
 
   // One judge alone. A relation runs both programs, one after the other.
   CaseResult judge(const ProgramJudge& judge, const program::EngineVariant& variant,
@@ -55,6 +58,7 @@ class ProgramCase {
 
   std::unique_ptr<const program::RunnableProgram> runnable_;
   std::optional<std::vector<std::vector<program::Observations>>> reference_;
+  std::optional<std::vector<const relations::Relation*>> relations_;
   reference::Coverage coverage_;
   std::set<std::string_view> active_;
 };

@@ -1,7 +1,6 @@
 #include "props/hunt/program_hunt.h"
 
 #include <algorithm>
-#include <exception>
 #include <set>
 #include <utility>
 
@@ -42,7 +41,7 @@ std::optional<ProgramReplay> replay_drawn(DrawnProgram drawn, const ProgramJudge
 }
 
 // A relation counts wherever it speaks, whether it was drawn or not.
-void count(const ProgramCase& program, Activity& activity) {
+void count(ProgramCase& program, Activity& activity) {
   std::set<std::string_view> numbers = program.active();
   for (const relations::Relation* const relation : program.relations())
     numbers.insert(relation->number);
@@ -58,18 +57,11 @@ std::uint64_t case_seed(std::uint64_t seed, std::uint64_t number) {
 
 DrawnProgram draw_case(program::Source source) {
   DrawnProgram drawn{std::move(source), nullptr, ""};
-  auto runnable = program::RunnableProgram::make(program::draw_program(drawn.source));
-  if (!runnable) {
-    drawn.problem = runnable.error().text;
-    return drawn;
-  }
-  auto made = std::make_unique<ProgramCase>(std::move(*runnable));
-  try {
-    (void)made->reference();
-    drawn.program = std::move(made);
-  } catch (const std::exception& error) {
-    drawn.problem = error.what();
-  }
+  auto made = ProgramCase::make(program::draw_program(drawn.source));
+  if (made)
+    drawn.program = std::move(*made);
+  else
+    drawn.problem = made.error().text;
   return drawn;
 }
 

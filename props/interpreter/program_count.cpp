@@ -115,6 +115,13 @@ bool any_statement(const Body& body, const std::function<bool(const Statement&)>
   return found;
 }
 
+bool any_module(const Program& program, const std::function<bool(const Module&)>& is_it) {
+  return std::ranges::any_of(program.models, [&](const Model& model) {
+    const auto nodes = nodes_of(model);
+    return std::ranges::any_of(nodes, [&](const Module* node) { return is_it(*node); });
+  });
+}
+
 WindowBounds window_bounds(const Program& program) {
   WindowCounter forwards(program);
   forwards.walk(program.body, 1);

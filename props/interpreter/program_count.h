@@ -32,6 +32,9 @@ bool has(const Body& body) {
       body, [](const Statement& it) { return (std::holds_alternative<Kinds>(it.kind) || ...); });
 }
 
+// Whether any module of any model is such a one.
+bool any_module(const Program& program, const std::function<bool(const Module&)>& is_it);
+
 // The body of a statement, or null.
 const Body* body_of(const Statement& statement);
 

@@ -33,7 +33,7 @@ std::optional<Other> without_blocks(const Program& program, Block::Kind kind) {
     const auto* const block = as<Block>(it);
     return block && block->kind == kind;
   };
-  if (!has_statement(program, is_it)) return std::nullopt;
+  if (!any_statement(program.body, is_it)) return std::nullopt;
   Other other{program};
   other.program.body = rewritten(program.body, [&](Statement statement) {
     return is_it(statement) ? std::get<Block>(statement.kind).body : Body{std::move(statement)};
@@ -108,7 +108,7 @@ std::optional<Other> with_zero_output(const Program& program) {
 
 // A load without a tag takes what was saved last.
 std::optional<Other> with_round_trip(const Program& program) {
-  const bool takes_latest = has_statement(program, [](const Statement& it) {
+  const bool takes_latest = any_statement(program.body, [](const Statement& it) {
     const auto* const load = as<Load>(it);
     const auto* const resume = as<Resume>(it);
     return (load && load->tag.empty()) || (resume && resume->tag.empty());

@@ -49,7 +49,7 @@ std::optional<Other> with_other_buckets(const Program& program) {
 
 // A load of weights that a context holds changes those that stay whole, and the context sees it.
 std::optional<Other> with_other_fetches(const Program& program) {
-  const bool loads_in_context = has_statement(program, [](const Statement& it) {
+  const bool loads_in_context = any_statement(program.body, [](const Statement& it) {
     const auto* const block = std::get_if<Block>(&it.kind);
     return block && block->kind == Block::Kind::gathered &&
            std::ranges::any_of(block->body, [](const Statement& inner) {
@@ -117,9 +117,9 @@ std::optional<Other> with_other_management(const Program& program) {
 
 // In stage 3 experts are another one on each rank, and autocast keeps rounded weights.
 std::optional<Other> in_other_stage(const Program& program) {
-  const bool depends = has_module(
+  const bool depends = any_module(
       program, [](const program::Module& it) { return std::holds_alternative<Experts>(it.kind); });
-  if (depends || has_statements<CallModule>(program) || changes_weights(program))
+  if (depends || program::has<CallModule>(program.body) || changes_weights(program))
     return std::nullopt;
   constexpr int kStages = 4;
   for (int i = 1; i < kStages; ++i) {
@@ -134,7 +134,7 @@ std::optional<Other> in_other_stage(const Program& program) {
 }
 
 std::optional<Other> with_other_groups(const Program& program) {
-  const bool names_group = has_statement(program, [](const Statement& it) {
+  const bool names_group = any_statement(program.body, [](const Statement& it) {
     const auto* const set = std::get_if<SetLearningRate>(&it.kind);
     return set && set->group;
   });

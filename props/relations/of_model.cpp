@@ -40,7 +40,7 @@ bool is_leaf(const Module& module) {
 }
 
 bool has_checkpoints(const Program& program) {
-  return has_module(program,
+  return any_module(program,
                     [](const Module& it) { return std::holds_alternative<Checkpoint>(it.kind); });
 }
 
@@ -56,7 +56,7 @@ ModuleList changed_checkpoint(Module module, bool removes) {
 }  // namespace
 
 std::optional<Other> with_other_checkpoints(const Program& program) {
-  const bool wraps = has_statement(program, [](const Statement& it) {
+  const bool wraps = any_statement(program.body, [](const Statement& it) {
     const auto* const forward = std::get_if<Forward>(&it.kind);
     return forward && forward->around != Forward::Around::none;
   });
@@ -79,7 +79,7 @@ std::optional<Other> with_other_checkpoints(const Program& program) {
 
 std::optional<Other> without_tiles(const Program& program) {
   const bool has_tiles =
-      has_module(program, [](const Module& it) { return std::holds_alternative<Tiled>(it.kind); });
+      any_module(program, [](const Module& it) { return std::holds_alternative<Tiled>(it.kind); });
   if (!has_tiles || program.data.mode != Data::Mode::exact) return std::nullopt;
   Other other{program};
   rewrite_models(other.program, [](Module module) {

@@ -69,7 +69,7 @@ std::optional<Other> on_twice_the_ranks(const Program& program) {
   const program::World& world = program.world;
   if (2 * world.size() > kMostRanks || world.sequence > 1 || world.ranks_differ ||
       program.config.gradient_allreduce_op == GradientAllreduceOp::sum ||
-      !has_exact_float32(program) || changes_weights(program) || has_statements<Resume>(program))
+      !has_exact_float32(program) || changes_weights(program) || program::has<Resume>(program.body))
     return std::nullopt;
   Other other{program, {.role = of_half}};
   other.program.world.ranks *= 2;

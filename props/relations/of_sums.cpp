@@ -59,7 +59,7 @@ bool can_join(const Statement& first, const Statement& second, const std::set<st
 
 // Whether a backward runs forwards, which take their data in its place.
 bool forwards_in_backwards(const Program& program) {
-  return has_statement(program, [](const Statement& it) {
+  return any_statement(program.body, [](const Statement& it) {
     const auto* const forward = as<Forward>(it);
     return forward && std::ranges::any_of(forward->hooks, [](const program::Hook& hook) {
              bool found = false;
@@ -102,7 +102,7 @@ bool join_backwards(Body& body, const std::set<std::string>& alone, bool joins_a
 
 // Losses are a fraction of what they were instead of gradients.
 std::optional<Other> with_one_batch(const Program& program) {
-  const bool is_undivided = has_statement(program, [](const Statement& it) {
+  const bool is_undivided = any_statement(program.body, [](const Statement& it) {
     const auto* const backward = as<Backward>(it);
     return backward && !backward->scale_wrt_gas;
   });

@@ -53,19 +53,6 @@ void rewrite_models(Program& program, const std::function<ModuleList(Module)>& c
   }
 }
 
-bool has_statement(const Program& program, const std::function<bool(const Statement&)>& is_it) {
-  bool found = false;
-  program::visit_statements(program.body, [&](const Statement& it) { found = found || is_it(it); });
-  return found;
-}
-
-bool has_module(const Program& program, const std::function<bool(const Module&)>& is_it) {
-  return std::ranges::any_of(program.models, [&](const Model& model) {
-    const auto nodes = nodes_of(model);
-    return std::ranges::any_of(nodes, [&](const Module* node) { return is_it(*node); });
-  });
-}
-
 std::vector<program::State> states_of(const Program& program) {
   std::vector<program::State> states;
   auto typestate = program::Typestate::of(program);
@@ -92,7 +79,7 @@ bool adds_to_losses(const Program& program) {
 bool can_scale(const Program& program) {
   const bool is_half = program.config.model_dtype() == DType::float16 ||
                        program::tolerance_of(program).wire == DType::float16;
-  const bool is_cast = has_statement(program, [](const Statement& it) {
+  const bool is_cast = any_statement(program.body, [](const Statement& it) {
     const auto* const block = std::get_if<Block>(&it.kind);
     return block && block->kind == Block::Kind::other_autocast;
   });
@@ -119,7 +106,7 @@ std::optional<Body> boundaries_alone(const Program& program) {
 }
 
 bool changes_weights(const Program& program) {
-  return has_statement(program, [](const Statement& it) {
+  return any_statement(program.body, [](const Statement& it) {
     const auto* const block = std::get_if<Block>(&it.kind);
     return block &&
            (block->change != Block::Change::none || block->modifier != Block::Modifier::none);

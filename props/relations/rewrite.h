@@ -21,17 +21,6 @@ program::ModuleList rewritten(const program::ModuleList& list,
 void rewrite_models(program::Program& program,
                     const std::function<program::ModuleList(program::Module)>& change);
 
-bool has_statement(const program::Program& program,
-                   const std::function<bool(const program::Statement&)>& is_it);
-bool has_module(const program::Program& program,
-                const std::function<bool(const program::Module&)>& is_it);
-template <class... Kinds>
-bool has_statements(const program::Program& program) {
-  return has_statement(program, [](const program::Statement& it) {
-    return (std::holds_alternative<Kinds>(it.kind) || ...);
-  });
-}
-
 // Where a program is before each statement of its body, and after the last one.
 std::vector<program::State> states_of(const program::Program& program);
 

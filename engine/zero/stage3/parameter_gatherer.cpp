@@ -218,7 +218,7 @@ void ParameterGatherer::outlive_inflight() noexcept {
   if (inflight_.empty()) return;
   try {
     context_.compute().wait(stream());
-  } catch (...) {  // where the device or the run has failed nothing runs any more
+  } catch (...) {  // a device or a run that has failed reads no memory any more
   }
 }
 
