@@ -16,6 +16,7 @@ constexpr const char* kMisfit = "misfit";
 constexpr const char* kMeeting = "meeting";  // of ranks, where nothing else makes them wait
 constexpr int kReadsLeast = 3;               // of a load: two manifests and a tensor
 constexpr int kFolderWrites = 2;             // of a first save, which makes the folder
+constexpr int kNameWrites = 1;               // the sync after `latest` names the new checkpoint
 constexpr int kGrowthSteps = 2000;           // of a GradScaler
 
 void check(const Result<void>& done) {
@@ -53,11 +54,11 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
   if (save.failure == Save::Failure::none) {
     check(save_tag(engine, save.tag));
     see_files(engine, save.tag, seen);
-    if (is_first_rank()) writes_of_save_ = std::max(files_.writes() - kFolderWrites, 1);
+    writes_of_save_[engine] = files_.writes() - kFolderWrites - kNameWrites;
     return see_saved(engine, save.tag, seen);
   }
   const bool lasts = save.failure == Save::Failure::disk_full;
-  if (is_first_rank()) files_.fail_write(save.at % writes_of_save_ + 1, lasts);
+  if (is_first_rank()) files_.fail_write(save.at % std::max(writes_of_save_[engine], 1) + 1, lasts);
   const auto kept = kept_by_files(engine, save.tag);
   const auto saved = save_tag(engine, save.tag);
   files_.heal();
