@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "props/cli/mutated_engine.h"
-#include "props/cli/replay_engine.h"
 #include "props/cli/sibling.h"
 #include "props/cli/verb.h"
 
@@ -10,7 +9,7 @@ namespace zeroproof {
 namespace {
 
 bool is_mutation(const std::string& word) {
-  return word == kMutation || word == kFormerMutation || word == "programs";
+  return word == kMutation || word == kFormerMutation;
 }
 
 bool is_fault_flag(const std::string& word) {
@@ -21,8 +20,7 @@ bool needs_faults(const std::vector<std::string>& words) {
   const std::string& verb = words.front();
   if (is_mutation(verb)) return true;
   if (verb == "help") return words.size() > 1 && is_mutation(words[1]);
-  if (verb == "train" || verb == "record") return std::ranges::any_of(words, is_fault_flag);
-  return verb == "show" && std::any_of(words.begin() + 1, words.end(), is_mutation_word);
+  return (verb == "train" || verb == "record") && std::ranges::any_of(words, is_fault_flag);
 }
 
 }  // namespace
@@ -33,10 +31,6 @@ const char* sibling_for(const std::vector<std::string>& words) {
 
 Result<void> set_fault(train::TrainCell&, const std::string& id) {
   if (id.empty()) return {};
-  return tl::unexpected(no_sibling(kMutationProgram));
-}
-
-Result<Picture> mutation_picture(const std::string&, const Session&) {
   return tl::unexpected(no_sibling(kMutationProgram));
 }
 

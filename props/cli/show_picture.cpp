@@ -9,7 +9,6 @@
 #include "engine/files/atomic_file.h"
 #include "props/cli/engine_picture.h"
 #include "props/cli/interrupt.h"
-#include "props/cli/mutated_engine.h"
 #include "props/cli/replay_engine.h"
 #include "props/cli/shell_quote.h"
 #include "props/replay/replay.h"
@@ -41,14 +40,6 @@ bool is_any_schedule(const std::string& word) {
 }
 
 }  // namespace
-
-bool is_mutation_word(const std::string& word) {
-  const auto schedule = EngineReplayVerb::schedule_in(word);
-  const auto is_of = [&](std::string_view owner) {
-    return schedule->scenario.starts_with(fmt::format("{}/", owner));
-  };
-  return schedule && (is_of(kMutation) || is_of(kFormerMutation));
-}
 
 void ShowPicture::declare(Flags& flags) {
   flags.add_switch("html", is_html_, "as a page to open in a browser; on stdout, or --out FILE");
@@ -101,7 +92,6 @@ Result<ShowPicture::Shown> ShowPicture::show_schedule(const std::string& word,
                                                       const Session& session) {
   if (is_zero_epilogue_word(word)) return show_common_model(word);
   if (EngineReplayVerb::is_meant({word})) return show_engine_schedule(word, session);
-  if (is_mutation_word(word)) return show_mutation_schedule(word, session);
   const auto replay = replay_schedule(word, {});
   if (!replay) return tl::unexpected(replay.error());
   const std::string command = fmt::format("{} replay {}", session.program, shell_quote(word));
@@ -118,13 +108,6 @@ Result<ShowPicture::Shown> ShowPicture::show_engine_schedule(const std::string& 
       *schedule, located_findings(std::vector<train::EngineReplay>{*replay}));
   if (!picture) return tl::unexpected(picture.error());
   picture->reproduce = fmt::format("{} replay {}", session.program, shell_quote(word));
-  return Shown{std::move(*picture), ExitCode::held};
-}
-
-Result<ShowPicture::Shown> ShowPicture::show_mutation_schedule(const std::string& word,
-                                                               const Session& session) {
-  auto picture = mutation_picture(word, session);
-  if (!picture) return tl::unexpected(picture.error());
   return Shown{std::move(*picture), ExitCode::held};
 }
 

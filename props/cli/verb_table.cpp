@@ -62,9 +62,6 @@ constexpr std::array kVerbs = {
              "  zeroproof mutation\n"
              "  zeroproof mutation A01 B17 --budget 20s\n"
              "  zeroproof mutation --quick --json\n"},
-    VerbInfo{"programs", "hunts faults with generated programs, and the unmutated engine's defects",
-             "  zeroproof programs A01 B17 --budget 20s\n"
-             "  zeroproof programs --unmutated 100s --seed 3\n"},
     VerbInfo{
         "train", "runs the engine on a small model, against the unsharded baseline",
         "  zeroproof train --stage 2 --world-size 4 --dtype bf16 --check-baseline\n"
