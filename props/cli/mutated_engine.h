@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "props/interpreter/engine_target.h"
 #include "props/train/train_cell.h"
 #include "zeroproof/model/result.h"
 
@@ -12,6 +13,9 @@ namespace zeroproof {
 
 // Which program beside this one such words are for: it runs in place of this one. Null: none.
 const char* sibling_for(const std::vector<std::string>& words);
+
+// The engines of that fault; of "" those without one.
+Result<program::EngineVariant> variant_of_fault(const std::string& id);
 
 // Puts the fault of that id into the cell, with its quirks and policy; "" changes nothing.
 Result<void> set_fault(train::TrainCell& cell, const std::string& id);

@@ -1,4 +1,6 @@
 // The twin of props/mutation/cli/mutated_engine.cpp for a program without faults.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "props/cli/mutated_engine.h"
@@ -27,6 +29,12 @@ bool needs_faults(const std::vector<std::string>& words) {
 
 const char* sibling_for(const std::vector<std::string>& words) {
   return needs_faults(words) ? kMutationProgram : nullptr;
+}
+
+Result<program::EngineVariant> variant_of_fault(const std::string& id) {
+  if (id.empty()) return program::EngineVariant{};
+  return fail(ErrorCode::usage,
+              fmt::format("the program was found with fault {}: zeroproof-mutation has it", id));
 }
 
 Result<void> set_fault(train::TrainCell&, const std::string& id) {

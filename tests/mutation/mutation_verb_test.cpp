@@ -30,6 +30,23 @@ TEST(MutationVerb, WritesAnEntryThatShowsTheFaultAgainAndTellsTools) {
   EXPECT_EQ(zeroproof(reproduce.substr(reproduce.find("mutation"))).exit_code, 1) << reproduce;
 }
 
+TEST(MutationVerb, DrawsTheRunOfAFaultThatItFinds) {
+  const ScratchFolder scratch;
+  const CommandResult run =
+      mutation("A21 --seed 31 --budget 300x --unmutated 1x --workers 1 --out " + (scratch / "out"));
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  const std::string chart = read_file(scratch / "out/A21.svg");
+  EXPECT_NE(chart.find("mutation A21"), std::string::npos);
+  EXPECT_NE(chart.find("P26"), std::string::npos);
+  EXPECT_FALSE(Json::parse(read_file(scratch / "out/A21.perfetto.json"))["traceEvents"].empty());
+  const std::string entry = scratch / "out/A21.json";
+  const CommandResult lanes = run_shell(ZP_BINARY "-mutation show " + entry);
+  EXPECT_NE(lanes.out.find("graph task 0 begins"), std::string::npos) << lanes.out << lanes.err;
+  const CommandResult refused = zeroproof("show " + entry);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("fault A21"), std::string::npos) << refused.err;
+}
+
 TEST(MutationVerb, AnswersWhatVerifyAsks) {
   const CommandResult run =
       mutation("A21 R24 --seed 31 --budget 1x --unmutated 2x --workers 2 --json");

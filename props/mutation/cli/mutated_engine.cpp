@@ -6,6 +6,7 @@
 #include "props/cli/sibling.h"
 #include "props/cli/verb.h"
 #include "props/mutation/fault.h"
+#include "props/mutation/mutants.h"
 
 namespace zeroproof {
 
@@ -13,6 +14,14 @@ const char* sibling_for(const std::vector<std::string>& words) {
   const bool is_score = words.front() == "score" ||
                         (words.front() == "help" && words.size() > 1 && words[1] == "score");
   return is_score ? kScoreProgram : nullptr;
+}
+
+Result<program::EngineVariant> variant_of_fault(const std::string& id) {
+  if (id.empty()) return program::EngineVariant{};
+  const mutation::Fault* const fault = mutation::find_fault(id);
+  if (fault == nullptr)
+    return fail(ErrorCode::usage, fmt::format("the engine has no fault {}", id));
+  return mutation::mutant_of(*fault).variant;
 }
 
 Result<void> set_fault(train::TrainCell& cell, const std::string& id) {

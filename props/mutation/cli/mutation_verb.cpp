@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "engine/files/atomic_file.h"
-#include "engine/files/small_file.h"
 #include "model/nearest_name.h"
 #include "props/cli/budget.h"
+#include "props/cli/explore_program.h"
 #include "props/cli/explore_watch.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/mutated_engine.h"
+#include "props/cli/program_picture.h"
 #include "props/hunt/corpus.h"
 #include "props/hunt/parallel_hunt.h"
 #include "props/hunt/program_hunt.h"
@@ -54,7 +56,7 @@ class MutationVerb final : public Verb {
     flags.add_value("replay", replay_,
                     {"TOKEN", "one counterexample again; or a file that --write-corpus wrote"});
     flags.add_value("write-corpus", corpus_,
-                    {"FOLDER", "write ID.json of each fault that is found: program and schedule"});
+                    {"DIR", "write ID.json of each fault that is found: program and schedule"});
   }
 
   Result<VerbResult> run(Session& session) override {
@@ -78,7 +80,9 @@ class MutationVerb final : public Verb {
     if (budget->work.executions != Budget::kUnlimited) options.cases_max = budget->work.executions;
     const auto unmutated = parse_budget(unmutated_.empty() ? "200x" : unmutated_);
     if (!unmutated) return tl::unexpected(unmutated.error());
-    if (auto made = make_corpus_folder(); !made) return tl::unexpected(made.error());
+    for (const std::string& folder : {corpus_, session.common.out_dir})
+      if (auto made = folder.empty() ? Result<void>{} : make_folder(folder); !made)
+        return tl::unexpected(made.error());
     const hunt::ProgramHuntWatch watch{.now_ns = now_ns, .should_stop = was_interrupted};
     hunt::ProgramHunter hunter(options, watch);
     const auto report = std::make_shared<MutationReport>();
@@ -86,7 +90,7 @@ class MutationVerb final : public Verb {
     Result<void> written;
     const auto on_found = [&](const ProgramFound& found) {
       session.say(fmt::format("{} {}", found.fault->id, found.is_found ? "found" : "not found"));
-      if (written) written = write_entry(found);
+      if (written) written = write_entry(found, session);
     };
     report->found = hunt::hunt_all(mutants_, options, *workers, watch, on_found);
     if (!written) return tl::unexpected(written.error());
@@ -159,33 +163,43 @@ class MutationVerb final : public Verb {
     return *workers;
   }
 
-  Result<void> make_corpus_folder() const {
-    return corpus_.empty() ? Result<void>{} : make_folder(corpus_);
-  }
-
-  Result<void> write_entry(const ProgramFound& found) const {
-    if (corpus_.empty() || !found.is_found) return {};
+  // ID.json into both folders, and pictures of its run into that of --out.
+  Result<void> write_entry(const ProgramFound& found, const Session& session) const {
+    const std::string& out = session.common.out_dir;
+    if (!found.is_found || (corpus_.empty() && out.empty())) return {};
     const auto entry = hunt::corpus_entry_of(found);
     if (!entry) return tl::unexpected(entry.error());
-    return write_file_atomically(fmt::format("{}/{}.json", corpus_, entry->fault),
-                                 hunt::corpus_json(*entry));
+    for (const std::string& folder : {corpus_, out}) {
+      if (folder.empty()) continue;
+      const std::string path = fmt::format("{}/{}.json", folder, entry->fault);
+      if (auto written = write_file_atomically(path, hunt::corpus_json(*entry)); !written)
+        return written;
+    }
+    return out.empty() ? Result<void>{} : write_pictures_of(*entry, found, out);
+  }
+
+  static Result<void> write_pictures_of(const hunt::CorpusEntry& entry, const ProgramFound& found,
+                                        const std::string& folder) {
+    auto shown =
+        program_picture(entry, found.fault->variant, fmt::format("mutation {}", entry.fault));
+    if (!shown) return tl::unexpected(shown.error());
+    const std::string base = fmt::format("{}/{}", folder, entry.fault);
+    shown->picture.note = fmt::format("mutated: {}", found.fault->sentence);
+    shown->picture.reproduce = fmt::format("zeroproof mutation --replay {}.json", base);
+    return write_program_pictures(*shown, base);
   }
 
   // Under the fault that the file names.
   Result<VerbResult> run_entry(const Session& session) const {
-    const auto text = read_small_file(replay_, kEntryBytesMax);
-    if (!text) return tl::unexpected(text.error());
-    const auto entry = hunt::parse_corpus_entry(*text, replay_);
+    const auto entry = read_program_entry(replay_);
     if (!entry) return tl::unexpected(entry.error());
-    const Fault* const fault = mutation::find_fault(entry->fault);
-    if (!fault && !entry->fault.empty()) return unknown(entry->fault);
+    const auto variant = variant_of_fault(entry->fault);
+    if (!variant) return tl::unexpected(variant.error());
     const auto entry_case = hunt::CorpusCase::make(*entry);
     if (!entry_case) return tl::unexpected(entry_case.error());
     const program::RunnableProgram& runnable = entry_case->runnable();
-    const program::EngineVariant variant =
-        fault ? mutation::mutant_of(*fault).variant : program::EngineVariant{};
     return replayed(session, program::program_text(runnable.program(), &runnable.contract()),
-                    entry_case->run(variant));
+                    entry_case->run(*variant));
   }
 
   static VerbResult replayed(const Session& session, const std::string& program,
@@ -210,7 +224,6 @@ class MutationVerb final : public Verb {
     return replayed(session, again->text, again->result);
   }
 
-  static constexpr std::uint64_t kEntryBytesMax = 1U << 24;
   static constexpr std::uint64_t kMostWorkers = 64;
   static constexpr std::uint64_t kQuickCases = 4000;
 
