@@ -63,9 +63,11 @@ class MutationVerb final : public Verb {
     if (!replay_.empty()) return run_replay(session);
     const auto faults = faults_of();
     if (!faults) return tl::unexpected(faults.error());
-    hunt::ProgramHuntOptions options{.seed = session.common.seed,
-                                     .minimizes = !is_whole_ && !is_quick_,
-                                     .has_all_relations = has_all_relations_};
+    hunt::ProgramHuntOptions options{
+        .seed = session.common.seed,
+        .minimizes = !is_whole_ && !is_quick_,
+        .has_all_relations = has_all_relations_,
+        .counts_relations = has_applicability_ || is_markdown_ || session.common.wants_json};
     const auto workers = parse_workers();
     if (!workers) return tl::unexpected(workers.error());
     if (is_quick_) options.cases_max = kQuickCases;
