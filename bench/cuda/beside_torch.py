@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The engine on GPUs beside the torch engines, in one run and one table.
 
-  bench/cuda/beside_torch.py ZEROPROOF --bench DIR [--gpus N] [--lengths 1024,512] [--turns N] [--best] [--budget SECONDS] [--out DIR]
+  bench/cuda/beside_torch.py ZEROPROOF --bench DIR [--gpus N] [--lengths 1024,512] [--turns N] [--best] [--budget SECONDS] [--limit-s N] [--out DIR]
 
 DIR has sweep.sh and torch_baseline.py (../shared/prototype/bench). M267 in bf16, 8 sequences a GPU, medians of 20
 iterations behind 20. Ours runs, without and with its CUDA graph in N turns, before the torch engines and once more behind
-them, so that a drift of the machine shows.
+them (on several GPUs with the graph alone), so that a drift of the machine shows.
 Torch engines that fail are rows that say so. The last column is ours by the best torch engine of that length. On several
 GPUs it ends with ratios, weak scaling, memory by the formula, and the overlap efficiency of
 docs/spec/performance.md 7, which is 1 - (T(N) - T(N without collectives)) / (reduce-scatter + all-gather alone).
@@ -16,6 +16,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 
 def torch_plan(gpus, lengths, best):
@@ -31,12 +32,13 @@ def torch_plan(gpus, lengths, best):
     longest = max(lengths)
     block = {"seq": longest, "compile": "block"}
     ddp = {"engine": "ddp", "bucket_mb": 100, "ddp_bcast": 0}
-    fsdp = [{"engine": engine, "local_opt": 1, "fsdp_group": 4} for engine in ("fsdp2zero2", "fsdp2tuned")]
+    fsdp = [{"engine": engine, "local_opt": 1} for engine in ("fsdp2zero2", "fsdp2tuned")]
     megatron = {"engine": "megatron1", "mg_early": 1, "mg_bucket": 8.3e6}
-    tuned = [{"engine": "flatzero1"}, *fsdp, ddp, megatron]
+    tuned = [{"engine": "flatzero1"}, *fsdp, ddp]
     rows = [{"engine": "nccl"}] + [{**row, **block, "graph": 1} for row in tuned]
-    rows += [{**row, "seq": length, "compile": "block", "graph": 1} for length in lengths if length != longest for row in tuned[:4]]
-    rows += [{**row, **block} for row in tuned]
+    rows += [{**row, "seq": length, "compile": "block", "graph": 1} for length in lengths if length != longest for row in tuned]
+    rows += [{**megatron, **block, "graph": 1}]
+    rows += [{**row, **block, **({"fsdp_group": 4} if row in fsdp else {})} for row in (*tuned, megatron)]  # the host binds: fewer, larger units
     rows += [{"engine": engine, "seq": longest} for engine in ("deepspeed1", "deepspeed2", "deepspeed3")]
     return [dict(row, id=index, profile=0) for index, row in enumerate(rows)]
 
@@ -51,7 +53,12 @@ def run_torch(options, out):
     return [json.loads(line) for line in results.read_text().splitlines() if line.startswith("{")] if results.exists() else []
 
 
+SECONDS_OF_OURS = 20
+
+
 def run_ours(options, stage, length, gpus, flags=()):
+    if time.monotonic() + SECONDS_OF_OURS > options.end:
+        return {"failed": "no time left"}
     command = [options.zeroproof, "train", "--runtime", "cuda", "--model", "m267", "--dtype", "bf16", "--batch", "8",
                "--steps", "40", "--time", "--warmup", "20", "--world-size", str(gpus), "--stage", str(stage),
                "--length", str(length), "--json", *flags]
@@ -65,12 +72,12 @@ def run_ours(options, stage, length, gpus, flags=()):
         return {"failed": f"{type(error).__name__}: {' '.join(command[1:])}"}
 
 
-def our_rows(options, when, lengths, flags=()):
+def our_rows(options, when, lengths, flags=(), graphs=(False, True)):
     """With `flags` it is no engine's time, but that of a part of it."""
     rows = []
     for length in lengths:
         cells = ([] if flags else [(0, 1)]) + ([(stage, options.gpus) for stage in (1, 2, 3)] if options.gpus > 1 else [])
-        for stage, gpus, graph in [(*cell, graph) for cell in cells for graph in (False, True)]:
+        for stage, gpus, graph in [(*cell, graph) for cell in cells for graph in graphs]:
             report = run_ours(options, stage, length, gpus, [*flags, *(["--cuda-graph"] if graph else [])])
             name = (f"zeroproof stage {stage}" if gpus > 1 else "zeroproof unsharded") + (", graph" if graph else "")
             row = {"engine": f"{name}, {when}", "stage": stage, "gpus": gpus, "length": length, "failed": report.get("failed"),
@@ -183,16 +190,19 @@ def main():
     parser.add_argument("--turns", type=int, default=1, help="of ours before the torch engines")
     parser.add_argument("--best", action="store_true", help="on one GPU: of the torch engines the fastest alone, compiled with a CUDA graph")
     parser.add_argument("--budget", type=int, default=300, help="seconds for the torch engines")
+    parser.add_argument("--limit-s", type=int, default=3600, help="seconds for all: runs of ours that would come later are left out")
     parser.add_argument("--out", default="out/beside_torch")
     options = parser.parse_args()
+    options.end = time.monotonic() + options.limit_s
     out = pathlib.Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     rows = [row for turn in range(options.turns)
             for row in our_rows(options, f"before {turn}" if turn else "before", options.lengths)]
     if options.gpus > 1:
-        rows += our_rows(options, "no collectives", [max(options.lengths)], ["--no-collectives"])
+        rows += our_rows(options, "no collectives", [max(options.lengths)], ["--no-collectives"], (True,))
     results = run_torch(options, out)
-    rows += torch_rows(results, options.gpus) + our_rows(options, "behind", options.lengths if options.gpus == 1 else [max(options.lengths)])
+    behind = (options.lengths, (False, True)) if options.gpus == 1 else ([max(options.lengths)], (True,))
+    rows += torch_rows(results, options.gpus) + our_rows(options, "behind", behind[0], graphs=behind[1])
     show(rows, floors(results))
     if options.gpus > 1:
         print("\n".join(demands(rows, results, options.gpus)))
