@@ -73,6 +73,10 @@ constexpr std::array kVerbs = {
              "  zeroproof export --torch S5 --policy deepspeed-0.18.7 --stage 2 --world-size 2\n"
              "  zeroproof export --torch S2 --framework ddp --find-unused-parameters\n",
              make_export},
+    VerbInfo{"generate", "draws training programs that another engine can run",
+             "  zeroproof generate --count 3\n"
+             "  zeroproof generate --seed 7 --count 300 --for ddp.json --json\n",
+             make_generate},
     VerbInfo{"record", "trains and writes hooktrace files that replay reads",
              "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"
              "  zeroproof record --policy deepspeed-0.18.7 --quirks upstream --trace "

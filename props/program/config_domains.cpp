@@ -264,10 +264,10 @@ void set_precision(ZeroConfig& config, Precision precision) {
 }
 
 // What a member of another stage or precision says changes nothing, and is seldom drawn.
-void draw_config(Source& source, int stage, int changes, ZeroConfig& config) {
+void draw_config(Source& source, const Policy& policy, int changes, ZeroConfig& config) {
   std::vector<std::uint32_t> weights = {4};  // no more changes
   for (const ConfigDomain& domain : kDomains)
-    weights.push_back(has_stage(domain, stage) && domain.values > 1 ? domain.weight : 0);
+    weights.push_back(has_stage(domain, config.stage) && domain.values > 1 ? domain.weight : 0);
   for (int i = 0; i < changes; ++i) {
     const Source::Scope scope(source, "config");
     const std::size_t row = source.weighted(weights);
@@ -277,7 +277,7 @@ void draw_config(Source& source, int stage, int changes, ZeroConfig& config) {
     const int value =
         1 + static_cast<int>(source.below(static_cast<std::uint32_t>(domain.values - 1)));
     domain.set(changed, value);
-    if (validate(changed)) config = changed;
+    if (validate(changed) && policy.can_do(changed)) config = changed;
   }
 }
 

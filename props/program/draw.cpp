@@ -11,7 +11,7 @@ bool is_wide(const ZeroConfig& config) {
          config.communication_dtype() == DType::float32;
 }
 
-void draw_data(Source& source, const ZeroConfig& config, Data& data) {
+void draw_data(Source& source, const Policy& policy, const ZeroConfig& config, Data& data) {
   const Source::Scope scope(source, "data");
   constexpr std::uint32_t kSeeds = 1024;
   data.seed = source.below(kSeeds);
@@ -21,14 +21,18 @@ void draw_data(Source& source, const ZeroConfig& config, Data& data) {
   constexpr Data::Mode kModes[] = {Data::Mode::exact, Data::Mode::identity, Data::Mode::real};
   data.mode = kModes[source.weighted(kEach)];
   if (data.mode == Data::Mode::real && !is_wide(config)) data.mode = Data::Mode::identity;
+  if (!policy.can_do(data)) data.mode = Data::Mode::exact;
 }
 
 }  // namespace
 
-DrawnProgram draw_with_productions(Source& source) {
-  const Policy policy = draw_policy(source);
+DrawnProgram draw_with_productions(Source& source, const SubjectGrammar* subject) {
+  return draw_with_policy(source, draw_policy(source, subject));
+}
+
+DrawnProgram draw_with_policy(Source& source, const Policy& policy) {
   DrawnProgram drawn{.program = draw_head(source, policy), .productions = {}};
-  draw_data(source, drawn.program.config, drawn.program.data);
+  draw_data(source, policy, drawn.program.config, drawn.program.data);
   drawn.productions = draw_body(source, policy, drawn.program);
   return drawn;
 }

@@ -32,7 +32,8 @@ class BodyDraw {
 
   std::uint32_t weight_of(std::size_t row, Position position) const {
     const Production& production = grammar()[row];
-    if (production.position != position || !production.enabled(scene_)) return 0;
+    if (production.position != position || !policy_.can_draw(row) || !production.enabled(scene_))
+      return 0;
     if (!policy_.is_plain) return (production.tags & policy_.tags) != 0 ? production.weight : 0;
     for (const std::size_t chosen : policy_.rows)
       if (chosen == row) return 3;

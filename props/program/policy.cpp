@@ -19,13 +19,25 @@ std::uint32_t bit(Tag tag) {
 
 // A few rows of the grammar, and what models and worlds they need.
 void draw_rows(Source& source, Policy& policy) {
-  const auto rows = static_cast<std::uint32_t>(grammar().size());
+  const std::size_t rows = policy.subject ? policy.subject->rows.size() : grammar().size();
   const int count = source.between(1, 3);
   for (int i = 0; i < count; ++i) {
-    const std::size_t row = source.below(rows);
+    std::size_t row = source.below(static_cast<std::uint32_t>(rows));
+    if (policy.subject) row = policy.subject->rows.at(row);
     policy.rows.push_back(row);
     policy.tags |= grammar()[row].tags;
   }
+}
+
+// What a program of the subject cannot be about.
+std::uint32_t impossible_tags(const Capabilities& capabilities) {
+  World frames;
+  frames.skips_frames = true;
+  std::uint32_t tags = 0;
+  if (capabilities.lack(frames)) tags |= bit(Tag::frames);
+  if (capabilities.engines() < 2) tags |= bit(Tag::engines);
+  if (!capabilities.has_refusals()) tags |= bit(Tag::misuse);
+  return tags;
 }
 
 // Beside which many others cannot stand.
@@ -48,9 +60,10 @@ const char* tag_name(Tag tag) {
   return kTagNames.at(static_cast<std::size_t>(tag));
 }
 
-Policy draw_policy(Source& source) {
+Policy draw_policy(Source& source, const SubjectGrammar* subject) {
   const Source::Scope scope(source, "policy");
   Policy policy;
+  policy.subject = subject;
   constexpr std::array<std::uint32_t, 2> kPlainOrSwarm = {2, 3};
   policy.is_plain = source.weighted(kPlainOrSwarm) == 0;
   policy.tags = bit(Tag::plain);
@@ -58,6 +71,7 @@ Policy draw_policy(Source& source) {
     draw_rows(source, policy);
   else
     draw_tags(source, policy);
+  if (subject) policy.tags &= ~impossible_tags(subject->capabilities);
   policy.is_manual = source.one_in(3);
   policy.inputs_need_grad = source.one_in(3);
   policy.drops_losses = source.one_in(3);
