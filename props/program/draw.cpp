@@ -1,6 +1,11 @@
 #include "props/program/draw.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
+
+#include "model/check.h"
+#include "props/program/scene.h"
 
 namespace zeroproof::program {
 namespace {
@@ -23,12 +28,40 @@ void draw_data(Source& source, const ZeroConfig& config, Data& data) {
   if (data.mode == Data::Mode::real && !is_wide(config)) data.mode = Data::Mode::identity;
 }
 
+Program draw_job(Source& source, const Policy& policy) {
+  const Source::Scope scope(source, "job");
+  Program program = draw_head(source, policy);
+  draw_data(source, program.config, program.data);
+  return program;
+}
+
+// Whether the first of the case's productions may stand where the program begins.
+bool has_place(Source& source, const Policy& policy, Program& program) {
+  auto start = Typestate::of(program);
+  ZP_CHECK(start, "the head of a drawn program makes sense");
+  Scene scene(program, source, policy, std::move(*start));
+  const auto names = scene.engines();
+  return std::ranges::any_of(names, [&](const std::string& engine) {
+    scene.choose_engine(engine);
+    return grammar()[policy.rows.front()].enabled(scene);
+  });
+}
+
+// A production that few jobs have a place for is as frequent as others, since some jobs are drawn
+// until one has. Those that need more than a beginning get the last of them.
+Program draw_fitting_job(Source& source, const Policy& policy) {
+  constexpr int kTries = 8;
+  Program program = draw_job(source, policy);
+  for (int i = 1; i < kTries && !has_place(source, policy, program); ++i)
+    program = draw_job(source, policy);
+  return program;
+}
+
 }  // namespace
 
 DrawnProgram draw_with_productions(Source& source) {
   const Policy policy = draw_policy(source);
-  DrawnProgram drawn{.program = draw_head(source, policy), .productions = {}};
-  draw_data(source, drawn.program.config, drawn.program.data);
+  DrawnProgram drawn{.program = draw_fitting_job(source, policy), .productions = {}};
   drawn.productions = draw_body(source, policy, drawn.program);
   return drawn;
 }

@@ -70,6 +70,13 @@ void draw_loss_scale(Source& source, const Policy& policy, ZeroConfig& config) {
   fp16.consecutive_hysteresis = source.one_in(3);
 }
 
+// Momentum has a state without a second moment, and updates without a gradient.
+void draw_optimizer(Source& source, ZeroConfig& config) {
+  if (!source.one_in(5) || config.is_offloaded()) return;
+  config.optimizer.type = OptimizerType::sgd;
+  config.optimizer.sgd.momentum = 0.5;
+}
+
 void draw_configuration(Source& source, const Policy& policy, Program& program) {
   const Source::Scope scope(source, "configuration");
   ZeroConfig& config = program.config;
@@ -85,6 +92,8 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
   draw_loss_scale(source, policy, config);
   if (source.one_in(3)) config.overlap_comm = config.stage != 3;
   if (policy.has(Tag::contexts) && source.one_in(2)) config.enable_sanity_checks = true;
+  draw_optimizer(source, config);
+  draw_subject(source, config);
   draw_config(source, config.stage, source.between(0, policy.is_plain ? 8 : 14), config);
 }
 
@@ -151,7 +160,9 @@ void draw_engine(Source& source, const Policy& policy, Program& program, EngineS
     change(engine);
     if (!head_problem(program).empty()) engine = before;
   };
-  const std::uint32_t n = has_frozen_weight(program.model_of(engine.name)) ? 2 : 4;
+  const bool has_groups =
+      policy.has(Tag::parameters) || has_frozen_weight(program.model_of(engine.name));
+  const std::uint32_t n = has_groups ? 2 : 4;
   if (source.one_in(n))
     try_out([&](EngineSpec& it) { it.parameter_groups = source.between(2, 3); });
   if (source.one_in(n)) try_out([](EngineSpec& it) { it.lists_frozen = true; });
