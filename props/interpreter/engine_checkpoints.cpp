@@ -16,7 +16,8 @@ constexpr const char* kMisfit = "misfit";
 constexpr const char* kMeeting = "meeting";  // of ranks, where nothing else makes them wait
 constexpr int kReadsLeast = 3;               // of a load: two manifests and a tensor
 constexpr int kFolderWrites = 2;             // of a first save, which makes the folder
-constexpr int kGrowthSteps = 2000;           // of a GradScaler
+constexpr int kLastSync = 1;        // after it has become the latest, which no failure takes back
+constexpr int kGrowthSteps = 2000;  // of a GradScaler
 
 void check(const Result<void>& done) {
   if (!done) throw std::runtime_error(done.error().text);
@@ -53,7 +54,7 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
   if (save.failure == Save::Failure::none) {
     check(save_tag(engine, save.tag));
     see_files(engine, seen);
-    if (is_first_rank()) writes_of_save_ = std::max(files_.writes() - kFolderWrites, 1);
+    if (is_first_rank()) writes_of_save_ = std::max(files_.writes() - kFolderWrites - kLastSync, 1);
     return see_saved(engine, save.tag, seen);
   }
   const bool lasts = save.failure == Save::Failure::disk_full;
@@ -105,6 +106,14 @@ void EngineTarget::see_saved(std::size_t engine, const std::string& tag, Observa
                    static_cast<double>(state->counters.global_steps),
                    static_cast<double>(state->counters.skipped_steps),
                    static_cast<double>(state->counters.global_samples)}});
+  const LossScaler::State& scaler = state->loss_scaler;
+  seen.push_back(
+      {Observed::saved,
+       prefix + "loss scaler",
+       {},
+       {scaler.scale, static_cast<double>(scaler.iteration),
+        static_cast<double>(scaler.last_overflow), static_cast<double>(scaler.hysteresis),
+        static_cast<double>(scaler.growth_tracker)}});
 }
 
 void EngineTarget::load(std::size_t engine, const Load& load, Observations& seen) {

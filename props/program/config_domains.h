@@ -33,6 +33,9 @@ ZeroConfig simplest_config(int stage);
 // not the policy's subject. `changes`: how many members, at most.
 void draw_config(Source& source, const Policy& policy, int changes, ZeroConfig& config);
 
+// Some members that decide one thing together, or none.
+void draw_topic(Source& source, const Policy& policy, ZeroConfig& config);
+
 // The dtypes of a case: float32, fp16, bf16, autocast in bf16, and in float16.
 enum class Precision : std::uint8_t { float32, fp16, bf16, autocast, grad_scaler };
 void set_precision(ZeroConfig& config, Precision precision);

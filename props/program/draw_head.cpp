@@ -95,6 +95,13 @@ void try_config(const Policy& policy, ZeroConfig& config, const Change& change) 
   if (policy.can_do(changed)) config = changed;
 }
 
+// Momentum has a state without a second moment, and updates without a gradient.
+void draw_optimizer(Source& source, ZeroConfig& config) {
+  if (!source.one_in(5) || config.is_offloaded()) return;
+  config.optimizer.type = OptimizerType::sgd;
+  config.optimizer.sgd.momentum = 0.5;
+}
+
 void draw_configuration(Source& source, const Policy& policy, Program& program) {
   const Source::Scope scope(source, "configuration");
   ZeroConfig& config = program.config;
@@ -115,6 +122,8 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
     try_config(policy, config, [](ZeroConfig& it) { it.overlap_comm = it.stage != 3; });
   if (policy.has(Tag::contexts) && source.one_in(2))
     try_config(policy, config, [](ZeroConfig& it) { it.enable_sanity_checks = true; });
+  try_config(policy, config, [&](ZeroConfig& it) { draw_optimizer(source, it); });
+  draw_topic(source, policy, config);
   draw_config(source, policy, source.between(0, policy.is_plain ? 8 : 14), config);
 }
 
@@ -183,7 +192,9 @@ void draw_engine(Source& source, const Policy& policy, Program& program, EngineS
     change(engine);
     if (!policy.can_do(engine) || !head_problem(program).empty()) engine = before;
   };
-  const std::uint32_t n = has_frozen_weight(program.model_of(engine.name)) ? 2 : 4;
+  const bool has_groups =
+      policy.has(Tag::parameters) || has_frozen_weight(program.model_of(engine.name));
+  const std::uint32_t n = has_groups ? 2 : 4;
   if (source.one_in(n))
     try_out([&](EngineSpec& it) { it.parameter_groups = source.between(2, 3); });
   if (source.one_in(n)) try_out([](EngineSpec& it) { it.lists_frozen = true; });

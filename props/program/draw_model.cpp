@@ -64,7 +64,8 @@ class ModelDraw {
   }
 
   Trained draw_trained(bool has_bias) {
-    const std::uint32_t seldom = policy_.has(Tag::parameters) ? 2 : 1;
+    const bool is_often = policy_.has(Tag::parameters) || policy_.has(Tag::recompute);
+    const std::uint32_t seldom = is_often ? 2 : 1;
     const std::array<std::uint32_t, 4> weights = {9, seldom, seldom, seldom};
     const auto trained = static_cast<Trained>(source_.weighted(weights));
     return trained == Trained::bias_only && !has_bias ? Trained::all : trained;
@@ -76,7 +77,9 @@ class ModelDraw {
     constexpr std::array<std::uint32_t, 6> kWeights = {4, 4, 3, 2, 1, 1};
     Linear linear;
     linear.inputs = kInputs.at(source_.weighted(kWeights));
-    linear.outputs = kOutputs.at(source_.weighted(kWeights));
+    constexpr std::array<std::uint32_t, 6> kManyEmpty = {4, 4, 3, 2, 1, 4};
+    linear.outputs =
+        kOutputs.at(source_.weighted(policy_.has(Tag::parameters) ? kManyEmpty : kWeights));
     linear.has_bias = source_.one_in(3);
     linear.trained = draw_trained(linear.has_bias && linear.outputs > 0);
     linear.input_needs_grad = is_leaf() || source_.one_in(2);

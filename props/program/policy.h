@@ -42,8 +42,8 @@ const char* tag_name(Tag tag);
 // How a case is drawn.
 struct Policy {
   std::uint32_t tags = 0;  // bits
-  bool is_plain = false;   // one to three productions, and otherwise plain training
-  // Of a plain case: the rows of the grammar that it may draw.
+  bool is_plain = false;   // few productions, and otherwise plain training
+  // Rows of the grammar. A plain case draws these productions alone, another one more often.
   std::vector<std::size_t> rows = {};
   bool is_manual = false;                   // .backward() where there is a choice
   bool inputs_need_grad = false;            // of every forward
