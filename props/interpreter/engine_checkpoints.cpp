@@ -3,10 +3,10 @@
 #include <stdexcept>
 
 #include "engine/checkpoint/checkpoint.h"
+#include "props/interpreter/checkpoint_damage.h"
+#include "props/interpreter/checkpoint_state.h"
 #include "props/interpreter/engine_target.h"
 #include "props/interpreter/observe.h"
-#include "props/train/checkpoint_damage.h"
-#include "props/train/checkpoint_judge.h"
 #include "zeroproof/model/usage_error.h"
 
 namespace zeroproof::program {
@@ -16,8 +16,8 @@ constexpr const char* kMisfit = "misfit";
 constexpr const char* kMeeting = "meeting";  // of ranks, where nothing else makes them wait
 constexpr int kReadsLeast = 3;               // of a load: two manifests and a tensor
 constexpr int kFolderWrites = 2;             // of a first save, which makes the folder
-constexpr int kNameWrites = 1;               // the sync after `latest` names the new checkpoint
-constexpr int kGrowthSteps = 2000;           // of a GradScaler
+constexpr int kLastSync = 1;        // after it has become the latest, which no failure takes back
+constexpr int kGrowthSteps = 2000;  // of a GradScaler
 
 void check(const Result<void>& done) {
   if (!done) throw std::runtime_error(done.error().text);
@@ -26,7 +26,7 @@ void check(const Result<void>& done) {
 // Where nothing was before, a save that fails may have come as far as it likes.
 bool is_same(const std::optional<TrainingState>& before,
              const std::optional<TrainingState>& after) {
-  return !before || (after && train::is_same_state(*before, *after, true));
+  return !before || (after && is_same_state(*before, *after));
 }
 
 }  // namespace
@@ -53,8 +53,8 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
   files_.heal();
   if (save.failure == Save::Failure::none) {
     check(save_tag(engine, save.tag));
-    see_files(engine, save.tag, seen);
-    writes_of_save_[engine] = files_.writes() - kFolderWrites - kNameWrites;
+    see_files(engine, seen);
+    writes_of_save_[engine] = files_.writes() - kFolderWrites - kLastSync;
     return see_saved(engine, save.tag, seen);
   }
   const bool lasts = save.failure == Save::Failure::disk_full;
@@ -66,7 +66,7 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
   const Kept after = kept_by_files(engine, save.tag);
   if (!is_same(kept.tagged, after.tagged) || !is_same(kept.latest, after.latest))
     throw std::runtime_error("a save that failed has changed what was saved before");
-  if (is_first_rank() && train::has_leftovers(*options_.files, folder(engine), save.tag))
+  if (is_first_rank() && has_leftovers(*options_.files, folder(engine)))
     throw std::runtime_error("a save that failed has left files behind");
   throw UsageError(saved.error().text);
 }
@@ -82,11 +82,10 @@ EngineTarget::Kept EngineTarget::kept_by_files(std::size_t engine, const std::st
 }
 
 // The first rank alone writes, what would outlast a power failure, and leaves nothing else.
-void EngineTarget::see_files(std::size_t engine, const std::string& tag, Observations& seen) {
+void EngineTarget::see_files(std::size_t engine, Observations& seen) {
   if (!options_.observes) return;
   const bool is_other = !is_first_rank() && files_.writes() > 0;
-  const bool has_more =
-      is_first_rank() && train::has_leftovers(*options_.files, folder(engine), tag);
+  const bool has_more = is_first_rank() && has_leftovers(*options_.files, folder(engine));
   const double faults =
       (is_other ? 1.0 : 0.0) + (files_.is_durable() ? 0.0 : 2.0) + (has_more ? 4.0 : 0.0);
   seen.push_back({Observed::saved, engine_prefix(program_, engine) + "saved badly", {}, {faults}});
@@ -107,6 +106,14 @@ void EngineTarget::see_saved(std::size_t engine, const std::string& tag, Observa
                    static_cast<double>(state->counters.global_steps),
                    static_cast<double>(state->counters.skipped_steps),
                    static_cast<double>(state->counters.global_samples)}});
+  const LossScaler::State& scaler = state->loss_scaler;
+  seen.push_back(
+      {Observed::saved,
+       prefix + "loss scaler",
+       {},
+       {scaler.scale, static_cast<double>(scaler.iteration),
+        static_cast<double>(scaler.last_overflow), static_cast<double>(scaler.hysteresis),
+        static_cast<double>(scaler.growth_tracker)}});
 }
 
 void EngineTarget::load(std::size_t engine, const Load& load, Observations& seen) {
@@ -133,9 +140,8 @@ std::string EngineTarget::prepare_failure(std::size_t engine, const Load& load) 
     case Load::Failure::missing:
       return load.tag + "-none";
     case Load::Failure::damaged:
-      if (is_first_rank())
-        train::damage_checkpoint(*options_.files, folder(engine), load.tag, load.at);
-      return train::damaged_tag(load.tag, load.at, newest_[engine] == load.tag);
+      if (is_first_rank()) damage_checkpoint(*options_.files, folder(engine), load.tag, load.at);
+      return damaged_tag(load.tag, load.at, newest_[engine] == load.tag);
     case Load::Failure::unreadable: {
       const int ranks = runtime().world_size();
       if (runtime().rank() == load.at % ranks) files_.fail_read(1 + load.at / ranks % kReadsLeast);
@@ -153,7 +159,7 @@ void EngineTarget::save_misfit(std::size_t engine, const Load& load) {
   if (is_first_rank()) {
     const auto state = load_checkpoint(*options_.files, folder(engine), {.tag = load.tag});
     if (!state) throw std::runtime_error(state.error().text);
-    check(save_checkpoint(train::misfitted(*state, load.at), *options_.files, folder(engine),
+    check(save_checkpoint(misfitted(*state, load.at), *options_.files, folder(engine),
                           {.tag = kMisfit}));
   }
   check(save_tag(engine, kMeeting));

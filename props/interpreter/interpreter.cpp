@@ -6,8 +6,8 @@
 
 #include "model/check.h"
 #include "props/interpreter/observe.h"
+#include "props/interpreter/user_backward.h"
 #include "props/interpreter/user_error.h"
-#include "props/train/user_backward.h"
 #include "zeroproof/engine/engine_error.h"
 #include "zeroproof/model/checkpoint/checkpoint.h"
 #include "zeroproof/model/functions.h"
@@ -141,7 +141,7 @@ void Interpreter::keep_outputs(const Forward& forward, std::int64_t number,
     if (!is_silent(forward.as)) see(Observed::loss, forward.as, loss);
     for (const Hook& hook : forward.hooks)
       if (hook.at == Hook::At::loss && loss.requires_grad())
-        loss = train::interrupted(target_.autograd(), loss, [this, &hook] { run_hook(hook); });
+        loss = interrupted(target_.autograd(), loss, [this, &hook] { run_hook(hook); });
     const std::string name = i == 0 ? forward.as : forward.as + "." + std::to_string(i);
     values_[name] = {loss, {engine}, {number}};
   }
@@ -232,7 +232,7 @@ void Interpreter::execute(const ForeignBackward& foreign) {
   const Tensor loss = mul(ag, x, 2.0);
   if (!foreign.throws) return ag.backward(loss);
   try {
-    ag.backward(train::interrupted(ag, loss, [] { throw UserError("raised by a foreign loss"); }));
+    ag.backward(interrupted(ag, loss, [] { throw UserError("raised by a foreign loss"); }));
   } catch (const UserError&) {
   }
 }

@@ -5,6 +5,7 @@
 
 #include "model/check.h"
 #include "props/interpreter/program_count.h"
+#include "props/program/model_traits.h"
 #include "props/program/typestate.h"
 
 namespace zeroproof::program {
@@ -13,6 +14,14 @@ namespace {
 bool is_at_rest(const EngineState& engine) {
   return engine.window == Window() && !engine.has_created_graph &&
          engine.owes == EngineState::Owes::none && !engine.tiled;
+}
+
+// Frames that were skipped leave what they have gathered to the next forward, or a step, and
+// weights that modules return stay whole until then.
+bool frees_at_once(const State& state) {
+  return !state.program->world.skips_frames &&
+         std::ranges::none_of(state.program->models,
+                              [](const Model& model) { return traits_of(model).returns_weights; });
 }
 
 // Whether every backward that its graph can have has been.
@@ -31,6 +40,18 @@ bool is_at_rest(const State& state) {
                              [&](const auto& named) { return is_spent(state, named.second); });
 }
 
+// A forward for a backward has begun something, and so have backwards: what one that fails leaves
+// is given up as the engine is called again.
+bool begins_pass(const Statement& statement) {
+  const auto* const forward = as<Forward>(statement);
+  return as<Backward>(statement) || as<CallModule>(statement) ||
+         (forward && forward->mode == Forward::Mode::train);
+}
+
+bool ends_itself(const State& state, const Statement& statement) {
+  return as<Step>(statement) || (frees_at_once(state) && !any_statement({statement}, begins_pass));
+}
+
 }  // namespace
 
 std::set<std::size_t> rest_points(const Program& program, const Contract& contract) {
@@ -42,8 +63,9 @@ std::set<std::size_t> rest_points(const Program& program, const Contract& contra
     ZP_CHECK(typestate->apply(statement), "the program has a contract");
     const auto* const drop = as<Drop>(statement);
     if (drop && drop->rank) break;  // the others have the graph as long as they run
-    const bool is_step = as<Step>(statement) && !contract.of(statement).is_refused();
-    if (is_step && is_at_rest(typestate->state())) points.insert(i);
+    const bool is_done =
+        !contract.of(statement).is_refused() && ends_itself(typestate->state(), statement);
+    if (is_done && is_at_rest(typestate->state())) points.insert(i);
   }
   return points;
 }

@@ -1,6 +1,8 @@
 #include "props/program/config_domains.h"
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 #include <vector>
 
 namespace zeroproof::program {
@@ -13,7 +15,7 @@ constexpr std::uint32_t kZero = 0xE;
 constexpr std::uint32_t kThird = 0x8;
 
 constexpr const char* kTriedFlags[] = {"true", "false", "\"auto\"", "7"};
-constexpr const char* kTriedSizes[] = {"0", "1", "12", "-1", "1.5", "\"many\"", "5e8"};
+constexpr const char* kTriedSizes[] = {"0", "1", "12", "7", "-1", "1.5", "\"many\"", "5e8"};
 constexpr const char* kTriedStages[] = {"0", "1", "2", "3", "4", "-1", "\"3\""};
 constexpr const char* kTriedSteps[] = {"1", "2", "0", "-2", "null"};
 constexpr const char* kTriedFactors[] = {"1.0", "2.0", "0.0", "-1.0", "\"x\""};
@@ -34,7 +36,7 @@ Value at(const std::array<Value, N>& values, int index) {
 }
 
 constexpr std::array<std::int64_t, 9> kBuckets = {500'000'000, 1, 2, 3, 5, 8, 13, 21, 40};
-constexpr std::array<std::int64_t, 5> kGathers = {500'000'000, 2, 4, 10, 40};
+constexpr std::array<std::int64_t, 6> kGathers = {500'000'000, 2, 4, 10, 40, 7};
 constexpr std::array<std::int64_t, 7> kSubGroups = {1'000'000'000, 1, 2, 3, 5, 8, 13};
 constexpr std::array<std::int64_t, 8> kPrefetches = {0, 1, 2, 4, 8, 16, 40, kMany};
 constexpr std::array<std::int64_t, 8> kPersistences = {0, 1, 2, 3, 4, 6, 12, 64};
@@ -108,7 +110,7 @@ constexpr ConfigDomain kDomains[] = {
     {"/zero_optimization/stage", 4, [](ZeroConfig& c, int v) { c.stage = v; }, 0, 0, kTriedStages},
     {"/zero_optimization/reduce_bucket_size", 9,
      [](ZeroConfig& c, int v) { c.reduce_bucket_size = at(kBuckets, v); }, kZero, 12, kTriedSizes},
-    {"/zero_optimization/allgather_bucket_size", 5,
+    {"/zero_optimization/allgather_bucket_size", 6,
      [](ZeroConfig& c, int v) { c.allgather_bucket_size = at(kGathers, v); }, kFlat, 2,
      kTriedSizes},
     {"/zero_optimization/contiguous_gradients", 2,
@@ -120,10 +122,10 @@ constexpr ConfigDomain kDomains[] = {
      kTriedFlags},
     {"/zero_optimization/overlap_comm", 3, [](ZeroConfig& c, int v) { c.overlap_comm = v == 1; },
      kZero, 4, kTriedFlags},
-    {"/zero_optimization/ignore_unused_parameters", 2,
+    {"/zero_optimization/ignore_unused_parameters", 3,
      [](ZeroConfig& c, int v) {
        c.ignore_unused_parameters = v == 0;
-       if (v == 0 || (c.stage != 1 && c.stage != 2)) return;
+       if (v != 1 || (c.stage != 1 && c.stage != 2)) return;
        c.offload_optimizer = OffloadDevice::cpu;
        c.zero_force_ds_cpu_optimizer = false;
      },
@@ -197,7 +199,7 @@ constexpr ConfigDomain kDomains[] = {
      [](ZeroConfig& c, int v) {
        if (v == 1 && !c.bf16.master_weights_and_grads) c.grad_accum_dtype = DType::float32;
      },
-     kAll, 3, kTriedDtypes},
+     kAll, 6, kTriedDtypes},
     {"/fp16/enabled", 1, [](ZeroConfig&, int) {}, 0, 0, kTriedFlags},
     {"/fp16/loss_scale", 4, set_loss_scale, kAll, 3, kTriedScales},
     {"/fp16/initial_scale_power", 1, [](ZeroConfig&, int) {}, 0, 0, kTriedPowers},
@@ -229,6 +231,55 @@ constexpr ConfigDomain kDomains[] = {
 
 bool has_stage(const ConfigDomain& domain, int stage) {
   return (domain.stages >> static_cast<unsigned>(stage) & 1U) != 0;
+}
+
+// Members that decide one thing together, by the ends of their keys.
+struct Topic {
+  std::uint32_t stages;
+  std::vector<std::string_view> keys;
+};
+
+// How gradients travel; in which dtypes they wait; how an update goes by parts; how the loss scale
+// moves; how long parameters of stage 3 are whole.
+const std::array<Topic, 5>& topics() {
+  static const std::array<Topic, 5> kTopics = {
+      {{kAll,
+        {"reduce_bucket_size", "reduce_scatter", "use_multi_rank_bucket_allreduce",
+         "prescale_gradients", "gradient_predivide_factor", "gradient_allreduce_op",
+         "communication_data_type"}},
+       {kAll,
+        {"gradient_accumulation_steps", "grad_accum_dtype", "bf16_master_weights_and_grads",
+         "communication_data_type", "lower_precision_safe_modules", "check_grad_overflow"}},
+       {kZero,
+        {"allgather_bucket_size", "overlap_comm", "sub_group_size", "offload_optimizer/device",
+         "contiguous_gradients", "gradient_clipping", "optimizer/type", "params/weight_decay"}},
+       {kAll,
+        {"fp16/loss_scale", "loss_scale_window", "fp16/hysteresis", "consecutive_hysteresis",
+         "min_loss_scale"}},
+       {kThird,
+        {"prefetch_bucket_size", "param_persistence_threshold", "model_persistence_threshold",
+         "max_live_parameters", "max_reuse_distance"}}}};
+  return kTopics;
+}
+
+bool is_of(const Topic& topic, std::string_view key) {
+  return std::ranges::any_of(topic.keys, [&](std::string_view end) { return key.ends_with(end); });
+}
+
+// Weight 0 is of an end before all changes are made; the others are of the members.
+void change_members(Source& source, const Policy& policy, const std::vector<std::uint32_t>& weights,
+                    int changes, ZeroConfig& config) {
+  for (int i = 0; i < changes; ++i) {
+    const Source::Scope scope(source, "config");
+    const std::size_t row = source.weighted(weights);
+    if (row == 0) return;
+    const ConfigDomain& domain = kDomains[row - 1];
+    ZeroConfig changed = config;
+    const int value =
+        1 + static_cast<int>(source.below(static_cast<std::uint32_t>(domain.values - 1)));
+    domain.set(changed, value);
+    if (validate(changed) && policy.can_do(changed)) config = changed;
+  }
 }
 
 }  // namespace
@@ -263,22 +314,30 @@ void set_precision(ZeroConfig& config, Precision precision) {
       precision == Precision::grad_scaler ? DType::float16 : DType::bfloat16;
 }
 
-// What a member of another stage or precision says changes nothing, and is seldom drawn.
-void draw_config(Source& source, int stage, int changes, ZeroConfig& config) {
-  std::vector<std::uint32_t> weights = {4};  // no more changes
-  for (const ConfigDomain& domain : kDomains)
-    weights.push_back(has_stage(domain, stage) && domain.values > 1 ? domain.weight : 0);
-  for (int i = 0; i < changes; ++i) {
-    const Source::Scope scope(source, "config");
-    const std::size_t row = source.weighted(weights);
-    if (row == 0) return;
-    const ConfigDomain& domain = kDomains[row - 1];
-    ZeroConfig changed = config;
-    const int value =
-        1 + static_cast<int>(source.below(static_cast<std::uint32_t>(domain.values - 1)));
-    domain.set(changed, value);
-    if (validate(changed)) config = changed;
+// What a member of another stage says changes nothing, and is seldom drawn.
+void draw_config(Source& source, const Policy& policy, int changes, ZeroConfig& config) {
+  constexpr std::uint32_t kSeldom = 8;
+  std::vector<std::uint32_t> weights = {4 * kSeldom};  // no more changes
+  for (const ConfigDomain& domain : kDomains) {
+    const bool is_drawn = domain.values > 1 && domain.weight > 0;
+    weights.push_back(!is_drawn                         ? 0
+                      : has_stage(domain, config.stage) ? kSeldom * domain.weight
+                                                        : 1);
   }
+  change_members(source, policy, weights, changes, config);
+}
+
+void draw_topic(Source& source, const Policy& policy, ZeroConfig& config) {
+  const auto stage = static_cast<unsigned>(config.stage);
+  std::vector<std::uint32_t> each = {1};  // none
+  for (const Topic& topic : topics()) each.push_back((topic.stages >> stage & 1U) != 0);
+  each.back() *= 3;
+  const std::size_t chosen = source.weighted(each);
+  if (chosen == 0) return;
+  std::vector<std::uint32_t> weights = {0};
+  for (const ConfigDomain& domain : kDomains)
+    weights.push_back(is_of(topics().at(chosen - 1), domain.key) && domain.values > 1);
+  change_members(source, policy, weights, source.between(1, 4), config);
 }
 
 }  // namespace zeroproof::program

@@ -1,4 +1,5 @@
 // Windows, micro-batches, and what a case's productions do in them.
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
@@ -11,7 +12,8 @@
 namespace zeroproof::program {
 namespace {
 
-constexpr int kMicrosMost = 6;  // of a window whose user moves its boundary
+constexpr int kMicrosMost = 6;           // of a window whose user moves its boundary
+constexpr std::uint32_t kOfChosen = 12;  // the weight of a chosen row among all of a case's tags
 
 class BodyDraw {
  public:
@@ -19,7 +21,7 @@ class BodyDraw {
       : source_(source), policy_(policy), scene_(program, source, policy, std::move(start)) {}
 
   std::vector<const Production*> run() {
-    constexpr std::array<std::uint32_t, 3> kEach = {2, 5, 3};
+    constexpr std::array<std::uint32_t, 4> kEach = {2, 4, 4, 1};
     auto windows = 1 + static_cast<int>(source_.weighted(kEach));
     // A loss scale moves after some steps.
     if (policy_.has(Tag::loss_scaling)) windows += source_.between(0, 2);
@@ -32,10 +34,14 @@ class BodyDraw {
 
   std::uint32_t weight_of(std::size_t row, Position position) const {
     const Production& production = grammar()[row];
-    if (production.position != position || !production.enabled(scene_)) return 0;
-    if (!policy_.is_plain) return (production.tags & policy_.tags) != 0 ? production.weight : 0;
-    for (const std::size_t chosen : policy_.rows)
-      if (chosen == row) return 3;
+    if (production.position != position || !policy_.can_draw(row) || !production.enabled(scene_))
+      return 0;
+    const bool is_chosen = std::ranges::find(policy_.rows, row) != policy_.rows.end();
+    if (!policy_.is_plain) {
+      const bool is_tagged = (production.tags & policy_.tags) != 0;
+      return is_chosen ? kOfChosen : is_tagged ? production.weight : 0;
+    }
+    if (is_chosen) return 3;
     return row == 0 ? 2 : 0;
   }
 
@@ -48,7 +54,7 @@ class BodyDraw {
       sum += weights.back();
     }
     // A place has one now and then, and a case of few productions has them more often.
-    weights.front() = policy_.is_plain ? 3 : std::max(3 * sum / 2, std::uint32_t{1});
+    weights.front() = policy_.is_plain ? 3 : std::max(sum, std::uint32_t{1});
     return weights;
   }
 

@@ -32,7 +32,9 @@ class ModelDraw {
  private:
   bool is_leaf() const { return program_.config.stage3_module_granularity_threshold > 0; }
   std::string new_name() { return "l" + std::to_string(modules_++); }
-  bool makes_sense(const Model& model) const { return model_problem(program_, model).empty(); }
+  bool makes_sense(const Model& model) const {
+    return policy_.can_do(model) && model_problem(program_, model).empty();
+  }
 
   bool keep(Model changed) {
     if (!makes_sense(changed)) return false;
@@ -62,7 +64,8 @@ class ModelDraw {
   }
 
   Trained draw_trained(bool has_bias) {
-    const std::uint32_t seldom = policy_.has(Tag::parameters) ? 2 : 1;
+    const bool is_often = policy_.has(Tag::parameters) || policy_.has(Tag::recompute);
+    const std::uint32_t seldom = is_often ? 2 : 1;
     const std::array<std::uint32_t, 4> weights = {9, seldom, seldom, seldom};
     const auto trained = static_cast<Trained>(source_.weighted(weights));
     return trained == Trained::bias_only && !has_bias ? Trained::all : trained;
@@ -74,7 +77,9 @@ class ModelDraw {
     constexpr std::array<std::uint32_t, 6> kWeights = {4, 4, 3, 2, 1, 1};
     Linear linear;
     linear.inputs = kInputs.at(source_.weighted(kWeights));
-    linear.outputs = kOutputs.at(source_.weighted(kWeights));
+    constexpr std::array<std::uint32_t, 6> kManyEmpty = {4, 4, 3, 2, 1, 4};
+    linear.outputs =
+        kOutputs.at(source_.weighted(policy_.has(Tag::parameters) ? kManyEmpty : kWeights));
     linear.has_bias = source_.one_in(3);
     linear.trained = draw_trained(linear.has_bias && linear.outputs > 0);
     linear.input_needs_grad = is_leaf() || source_.one_in(2);

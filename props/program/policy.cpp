@@ -18,14 +18,26 @@ std::uint32_t bit(Tag tag) {
 }
 
 // A few rows of the grammar, and what models and worlds they need.
-void draw_rows(Source& source, Policy& policy) {
-  const auto rows = static_cast<std::uint32_t>(grammar().size());
-  const int count = source.between(1, 3);
+void draw_rows(Source& source, int most, Policy& policy) {
+  const std::size_t rows = policy.subject ? policy.subject->rows.size() : grammar().size();
+  const int count = source.between(1, most);
   for (int i = 0; i < count; ++i) {
-    const std::size_t row = source.below(rows);
+    std::size_t row = source.below(static_cast<std::uint32_t>(rows));
+    if (policy.subject) row = policy.subject->rows.at(row);
     policy.rows.push_back(row);
     policy.tags |= grammar()[row].tags;
   }
+}
+
+// What a program of the subject cannot be about.
+std::uint32_t impossible_tags(const Capabilities& capabilities) {
+  World frames;
+  frames.skips_frames = true;
+  std::uint32_t tags = 0;
+  if (capabilities.lack(frames)) tags |= bit(Tag::frames);
+  if (capabilities.engines() < 2) tags |= bit(Tag::engines);
+  if (!capabilities.has_refusals()) tags |= bit(Tag::misuse);
+  return tags;
 }
 
 // Beside which many others cannot stand.
@@ -35,8 +47,8 @@ bool is_exclusive(Tag tag) {
 
 // Many, so that they meet, or few, each of which has more room.
 void draw_tags(Source& source, Policy& policy) {
-  constexpr std::array<std::uint32_t, 3> kOnceIn = {3, 5, 8};
-  const std::uint32_t n = kOnceIn.at(source.below(3));
+  constexpr std::array<std::uint32_t, 4> kOnceIn = {2, 3, 5, 8};
+  const std::uint32_t n = kOnceIn.at(source.below(4));
   for (int tag = 1; tag < kTags; ++tag)
     if (source.one_in(is_exclusive(static_cast<Tag>(tag)) ? 2 * n : n))
       policy.tags |= bit(static_cast<Tag>(tag));
@@ -48,21 +60,21 @@ const char* tag_name(Tag tag) {
   return kTagNames.at(static_cast<std::size_t>(tag));
 }
 
-Policy draw_policy(Source& source) {
+Policy draw_policy(Source& source, const SubjectGrammar* subject) {
   const Source::Scope scope(source, "policy");
   Policy policy;
+  policy.subject = subject;
   constexpr std::array<std::uint32_t, 2> kPlainOrSwarm = {2, 3};
   policy.is_plain = source.weighted(kPlainOrSwarm) == 0;
   policy.tags = bit(Tag::plain);
-  if (policy.is_plain)
-    draw_rows(source, policy);
-  else
-    draw_tags(source, policy);
+  draw_rows(source, policy.is_plain ? 4 : 2, policy);
+  if (!policy.is_plain) draw_tags(source, policy);
+  if (subject) policy.tags &= ~impossible_tags(subject->capabilities);
   policy.is_manual = source.one_in(3);
   policy.inputs_need_grad = source.one_in(3);
   policy.drops_losses = source.one_in(3);
   policy.inspects = source.one_in(3);
-  policy.asides = static_cast<std::uint32_t>(source.between(1, 2));
+  policy.asides = static_cast<std::uint32_t>(source.between(1, 3));
   return policy;
 }
 

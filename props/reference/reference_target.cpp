@@ -277,6 +277,14 @@ void ReferenceTarget::save(std::size_t engine, const program::Save& save, Observ
   std::vector<double> counters = it.counters();
   counters.pop_back();  // the loss scale
   seen.push_back({Observed::saved, prefix + "counters", {}, counters});
+  // One that does not move says nothing of its overflows.
+  seen.push_back(
+      {Observed::saved,
+       prefix + "loss scaler",
+       {},
+       {state.scale, static_cast<double>(state.iteration), static_cast<double>(state.last_overflow),
+        static_cast<double>(state.hysteresis), static_cast<double>(state.good_steps)},
+       !it.moves_scale()});
 }
 
 void ReferenceTarget::restore(std::size_t engine, const std::string& tag) {

@@ -124,6 +124,9 @@ void Residency::see_invalidation(const HookEvent& event) {
   const bool was_complete = order_.is_complete();
   const bool is_new_use = std::exchange(has_new_external_, false) || world_.unseen.reads_elsewhere;
   given_up_.reset();
+  under_way_.clear();
+  for (Id id = 0; id < states_.size(); ++id)
+    if (states_[id].where == Where::inflight) under_way_.insert(id);
   if (was_complete && world_.is_ours() && !is_order_lost_) {
     if (scene_.is_in("z3.pre_forward") || scene_.is_in("z3.pre_backward")) {
       given_up_ = order_;
@@ -193,6 +196,7 @@ void Residency::see_return(const HookEvent& event) {
     return;
   }
   if (method == calls::kResetOrder) return judge_comparisons(event);
+  if (method == calls::kInvalidate) return judge_under_way(event);
   if (method == "z3.pre_forward" || method == "z3.pre_backward") return end_fetch(event);
   if (method == "z3.post_forward" || method == "z3.post_backward") return end_release(event);
   if (method == calls::kResetAll) {

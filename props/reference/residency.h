@@ -96,6 +96,7 @@ class Residency final : public Part {
   void end_release(const HookEvent& event);
   void judge_operations(const HookEvent& event);
   void judge_all_free(const HookEvent& event, Rule rule, std::string_view when);
+  void judge_under_way(const HookEvent& event);
   void judge_abandoned(const HookEvent& event);
   void judge_persistent(const HookEvent& event, std::string_view when);
   bool may_stay(Id id) const;
@@ -121,6 +122,7 @@ class Residency final : public Part {
   std::set<Id> abandoned_;              // parameters of modules that an exception has ended
   std::optional<Id> expected_module_;   // whose forward has begun without its fetch
   std::optional<FetchOrder> given_up_;  // by the fetch that comes, which decides whether rightly
+  std::set<Id> under_way_;              // by the order that is given up
   bool has_new_external_ = false;       // and nothing since
   std::vector<Ids> contexts_;           // of the user, open
   int transforms_ = 0;
@@ -132,6 +134,7 @@ class Residency final : public Part {
   bool has_root_ended_ = false;  // in the open forward
   std::set<Id> freed_at_end_;    // of the open forward
   int step_gathers_ = 0;         // in the open z3.post_step
+  std::int64_t forwards_ = 0;    // outermost ones, also past the engine
   int resets_ = 0;               // of the order, since the root's last fetch
   int comparisons_ = 0;          // broadcasts in the open coord.reset_step
 };

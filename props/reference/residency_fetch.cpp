@@ -79,8 +79,9 @@ void Residency::begin_fetch(const HookEvent& event) {
     retained_.begin_backward(call, event.call, scene_.outermost_task());
     return;
   }
+  if (uses_.depth() == 0 && !is_recompute) ++forwards_;
   uses_.begin_forward(call);
-  retained_.begin_forward(call, is_recompute || event.transforms > 0);
+  retained_.begin_forward(call, forwards_, is_recompute || event.transforms > 0);
   if (!is_recompute) return;
   for (const Id id : uses_.parameters(*module))
     if (!parameter(id).requires_grad) uses_.lend(id);

@@ -123,6 +123,19 @@ void Residency::judge_all_free(const HookEvent& event, Rule rule, std::string_vi
                   "an asynchronous gather has no end after the epilogue");
 }
 
+// 3.5: what was gathered ahead by an order goes with it.
+void Residency::judge_under_way(const HookEvent& event) {
+  const std::set<Id> under_way = std::exchange(under_way_, {});
+  if (!world_.is_ours() || !is_judging(event)) return;
+  std::set<Id> left;
+  for (const Id id : under_way)
+    if (!is_free(id) && !may_stay(id) && !uses_.is_used(id) && !is_left_open(id)) left.insert(id);
+  ledger_.judge(Rule::order_left, left.empty(), event.lc, [&] {
+    return fmt::format("{} was gathered ahead, and stays whole without the order that needed it",
+                       list(left));
+  });
+}
+
 // An exception ends a module as well (3.2, Ours).
 void Residency::judge_abandoned(const HookEvent& event) {
   const std::set<Id> abandoned = std::exchange(abandoned_, {});

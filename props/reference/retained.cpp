@@ -2,8 +2,11 @@
 
 namespace zeroproof::reference {
 
-void Retained::begin_forward(ModuleCall call, bool is_recompute) {
-  if (call.is_known()) return;
+void Retained::begin_forward(ModuleCall call, std::int64_t forward, bool is_recompute) {
+  if (call.is_known()) {
+    if (!is_recompute) made_in_[call] = forward;
+    return;
+  }
   Calls& calls = calls_[call];
   if (calls.forwards == 0 && calls.is_sure) calls = {};
   ++calls.forwards;
@@ -13,6 +16,8 @@ void Retained::begin_forward(ModuleCall call, bool is_recompute) {
 // Without numbers, a backward of one forward while another still waits for its first may be a
 // second one.
 void Retained::begin_backward(ModuleCall call, std::int64_t graph, std::int64_t task) {
+  const auto made = made_in_.find(call);
+  if (graph >= 0 && made != made_in_.end()) graph = made->second;
   Tasks& tasks = tasks_[graph];
   if (task != tasks.current) tasks = {.current = task, .previous = tasks.current};
   Calls& calls = calls_[call];

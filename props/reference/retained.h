@@ -21,9 +21,10 @@ class Retained {
         is_lost_(world.parameters.size()),
         may_be_admitted_(world.parameters.size()) {}
 
-  void begin_forward(ModuleCall call, bool is_recompute);
-  // `graph`: the forward that it was part of; -1: none that is kept, or not known. `task`: the
-  // number of the outermost graph task.
+  // `forward`: the number of the outermost forward that calls it.
+  void begin_forward(ModuleCall call, std::int64_t forward, bool is_recompute);
+  // `graph`: the forward that it was part of, as the event says; -1: none that is kept, or not
+  // known. `task`: the number of the outermost graph task.
   void begin_backward(ModuleCall call, std::int64_t graph, std::int64_t task);
   void end_backward(ModuleCall call);
   // Values were given up by other means than a module's end.
@@ -63,11 +64,12 @@ class Retained {
 
   const World& world_;
   std::map<ModuleCall, Calls> calls_;
-  std::map<std::int64_t, Tasks> tasks_;  // by graph
-  std::vector<bool> is_lost_;            // by parameter
-  std::vector<bool> may_be_admitted_;    // the same
-  std::set<std::size_t> reclaimed_;      // in `task_`
-  std::int64_t task_ = -1;               // that reclaims
+  std::map<ModuleCall, std::int64_t> made_in_;  // which forward has made a call
+  std::map<std::int64_t, Tasks> tasks_;         // by graph
+  std::vector<bool> is_lost_;                   // by parameter
+  std::vector<bool> may_be_admitted_;           // the same
+  std::set<std::size_t> reclaimed_;             // in `task_`
+  std::int64_t task_ = -1;                      // that reclaims
 };
 
 }  // namespace zeroproof::reference

@@ -46,7 +46,7 @@ constexpr std::array<RuleInfo, kRules> kTable = {{
     {Rule::order_begun, "order.begun", "R10", "3.2, 3.5",
      "each forward of the root begins the order once"},
     {Rule::order_left, "order.left", "R10", "3.5",
-     "an order that the program leaves is given up and recorded anew"},
+     "an order that the program leaves is given up, with what was gathered ahead by it"},
     {Rule::order_kept, "order.kept", "R10", "3.5",
      "an order that the program follows is not given up"},
     {Rule::order_compared, "order.compared", "R10", "3.5",

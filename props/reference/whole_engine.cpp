@@ -102,6 +102,11 @@ bool WholeEngine::needs_scaler() const {
   return config_.fp16.enabled || has_grad_scaler() || is_scale_given_;
 }
 
+bool WholeEngine::moves_scale() const {
+  const bool is_dynamic = config_.fp16.enabled && config_.fp16.loss_scale == 0.0;
+  return !is_scale_given_ && (is_dynamic || has_grad_scaler());
+}
+
 void WholeEngine::override_loss_scale(double loss_scale) {
   state_.scale = loss_scale;
   is_scale_given_ = true;
@@ -250,8 +255,8 @@ bool WholeEngine::overflows() const {
 // The dynamic fp16 scale of docs/spec/zero.md 2.19.
 void WholeEngine::update_scale(bool has_overflow) {
   const Fp16Config& fp16 = config_.fp16;
+  if (!moves_scale()) return;
   if (has_grad_scaler()) return update_grad_scaler(has_overflow);
-  if (!fp16.enabled || fp16.loss_scale != 0.0 || is_scale_given_) return;
   if (has_overflow) {
     if (fp16.hysteresis == 1 || state_.hysteresis == 1)
       state_.scale = std::max(state_.scale / 2.0, fp16.min_loss_scale);
@@ -268,7 +273,6 @@ void WholeEngine::update_scale(bool has_overflow) {
 }
 
 void WholeEngine::update_grad_scaler(bool has_overflow) {
-  if (is_scale_given_) return;
   if (has_overflow) state_.scale /= 2.0;
   state_.good_steps = has_overflow ? 0 : state_.good_steps + 1;
   if (state_.good_steps < kGrowthSteps) return;

@@ -72,6 +72,7 @@ class WholeEngine {
   nn::Module& module() const { return *module_; }
   double loss_scale() const { return state_.scale; }
   bool needs_scaler() const;
+  bool moves_scale() const;  // by overflows, and steps without one
   void override_loss_scale(double loss_scale);
   LearningRates& rates() { return state_.rates; }
 

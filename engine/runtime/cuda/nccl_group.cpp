@@ -113,10 +113,10 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
   throw_if_failed();
   gpu_->make_current();
   const bool is_batched =
-      is_batching_ && size() > 1 &&
+      is_batching_ && size() > 1 && !is_left_out_ &&
       (collective.op == CollectiveOp::reduce || collective.op == CollectiveOp::broadcast);
   if (is_batched) {
-    if (!is_left_out_) put_in_batch(stream, collective);
+    put_in_batch(stream, collective);
     issued_.push_back({collective.op, collective.input.dtype(), collective.input.elements, {}});
     return {static_cast<std::int64_t>(issued_.size()) - 1};
   }

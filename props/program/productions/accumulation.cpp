@@ -51,11 +51,6 @@ bool is_whole(const Scene& scene) {
   return scene.is_stage(0, 2);
 }
 
-bool can_leave_undivided(const Scene& scene) {
-  const bool divides = scene.config().gradient_accumulation_steps > 1;
-  return divides && scene.is_alone() && !scene.traits().has_tiles;
-}
-
 bool no_sync_round(Scene& scene) {
   if (!scene.around({block_of(scene, Block::Kind::no_sync)}, [&] { return scene.train(); }))
     return false;

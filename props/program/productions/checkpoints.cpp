@@ -111,12 +111,11 @@ bool resume_with(Scene& scene, int ranks, int stage) {
 }
 
 bool resume_other_ranks(Scene& scene) {
-  constexpr int kRanks[] = {1, 2, 4};  // a mean over three has bits of its own
-  return resume_with(scene, kRanks[scene.source().below(3)], scene.state().stage);
+  return resume_with(scene, scene.source().between(1, World::kMost), scene.state().stage);
 }
 
 bool resume_other_stage(Scene& scene) {
-  const int ranks = scene.source().between(1, 2);
+  const int ranks = scene.source().between(1, 3);
   return resume_with(scene, ranks, scene.source().between(0, 3));
 }
 
@@ -149,15 +148,21 @@ bool save_in_forward(Scene& scene) {
   return scene.add_forward(forward) && scene.differentiate_all(forward.as);
 }
 
+// One tag, in whose files some writes fail one after the other.
 bool failed_save(Scene& scene) {
-  const auto failure =
-      scene.source().one_in(2) ? Save::Failure::disk_full : Save::Failure::cut_short;
   const std::string tag = scene.new_tag();
   if (scene.source().one_in(2) && !save_as(scene, tag)) return false;
-  return scene.add_refused({Save{.engine = scene.engine(),
+  const int failures = scene.source().between(1, 4);
+  for (int i = 0; i < failures; ++i) {
+    const auto failure =
+        scene.source().one_in(2) ? Save::Failure::disk_full : Save::Failure::cut_short;
+    if (!scene.add_refused({Save{.engine = scene.engine(),
                                  .tag = tag,
                                  .failure = failure,
-                                 .at = scene.source().between(0, 63)}});
+                                 .at = scene.source().between(0, 63)}}))
+      return false;
+  }
+  return true;
 }
 
 bool failed_load(Scene& scene) {

@@ -15,6 +15,9 @@ inline bool has_plain_graphs(const Scene& scene) {
 inline bool has_no_tiles(const Scene& scene) {
   return !scene.traits().has_tiles;
 }
+inline bool has_frames(const Scene& scene) {
+  return scene.has_frames();
+}
 inline bool has_block(const Scene& scene) {
   return scene.some_block().has_value();
 }
@@ -29,6 +32,12 @@ inline bool has_whole_contexts(const Scene& scene) {
 inline bool checks_contexts(const Scene& scene) {
   return scene.has_weights_in_context() && scene.config().enable_sanity_checks &&
          !scene.is_autocast();
+}
+
+// A backward may be asked not to divide by the accumulation steps.
+inline bool can_leave_undivided(const Scene& scene) {
+  const bool divides = scene.config().gradient_accumulation_steps > 1;
+  return divides && scene.is_alone() && !scene.traits().has_tiles;
 }
 
 inline Block context_of(const Scene& scene) {

@@ -18,7 +18,7 @@ bool try_one(Scene& scene) {
 }
 
 bool try_configurations(Scene& scene) {
-  const int count = scene.source().between(1, 6);
+  const int count = scene.source().between(2, 10);
   for (int i = 0; i < count; ++i)
     if (!try_one(scene)) return false;
   return true;

@@ -94,6 +94,11 @@ bool throw_in_evaluation(Scene& scene) {
   return forward_with_raise(scene, Forward::Mode::no_grad);
 }
 
+bool throw_in_frame(Scene& scene) {
+  const bool is_trained = scene.source().one_in(2);
+  return forward_with_raise(scene, is_trained ? Forward::Mode::train : Forward::Mode::no_grad);
+}
+
 bool throw_in_block(Scene& scene) {
   const auto kind = *scene.some_block();
   return scene.around({Catch{}}, [&] {
@@ -110,11 +115,20 @@ bool can_fall_short(const Scene& scene) {
 }
 
 bool short_of(Scene& scene, const std::function<bool()>& fill, bool clears = false) {
-  OutOfMemory shortage{.allocation = scene.source().between(0, 15), .clears = clears};
+  const int most = scene.source().one_in(2) ? 31 : 7;
+  OutOfMemory shortage{.allocation = scene.source().between(0, most), .clears = clears};
   return scene.around({shortage}, fill);
 }
 
-bool short_evaluation(Scene& scene) {
+// The same work again and again, each time without memory at another place.
+bool again(Scene& scene, bool (*make)(Scene&)) {
+  if (!make(scene)) return false;
+  for (int more = scene.source().between(0, 3); more > 0; --more)
+    if (!scene.attempt([&] { return make(scene); })) break;
+  return true;
+}
+
+bool evaluate_short(Scene& scene) {
   return short_of(scene, [&] {
     Forward forward = scene.forward();
     forward.mode = Forward::Mode::no_grad;
@@ -132,7 +146,7 @@ bool short_forward(Scene& scene) {
   return is_run && scene.differentiate_all(value);
 }
 
-bool short_training(Scene& scene) {
+bool train_short(Scene& scene) {
   const bool clears =
       scene.is_stage(0, 1) && scene.is_managed_accumulation() && scene.is_boundary();
   return short_of(
@@ -144,7 +158,7 @@ bool short_training(Scene& scene) {
       clears);
 }
 
-bool short_context(Scene& scene) {
+bool look_short(Scene& scene) {
   return short_of(scene, [&] {
     const Block block{.kind = Block::Kind::gathered, .engine = scene.engine()};
     return scene.around({block}, [&] {
@@ -153,14 +167,30 @@ bool short_context(Scene& scene) {
   });
 }
 
-bool short_getter(Scene& scene) {
+bool ask_short(Scene& scene) {
   const auto what = static_cast<Inspect::What>(scene.source().below(3));
   return short_of(scene,
                   [&] { return scene.add({Inspect{.engine = scene.engine(), .what = what}}); });
 }
 
+bool short_evaluation(Scene& scene) {
+  return again(scene, evaluate_short);
+}
+
+bool short_training(Scene& scene) {
+  return again(scene, train_short);
+}
+
+bool short_context(Scene& scene) {
+  return again(scene, look_short);
+}
+
+bool short_getter(Scene& scene) {
+  return again(scene, ask_short);
+}
+
 bool can_gather_again(const Scene& scene) {
-  return can_fall_short(scene) && has_whole_contexts(scene) && is_partitioned(scene);
+  return can_fall_short(scene) && is_partitioned(scene);
 }
 
 bool can_train_again(const Scene& scene) {
@@ -184,6 +214,8 @@ std::span<const Production> exception_productions() {
        has_fixed_scale, rescale_after_abort},
       {"throw_in_forward", 4, kThrows, Position::aside, has_no_tiles, throw_in_forward},
       {"throw_in_evaluation", 3, kThrows, Position::aside, has_no_tiles, throw_in_evaluation},
+      {"throw_in_frame", 4, kThrows | tags(Tag::frames), Position::aside, has_frames,
+       throw_in_frame},
       {"throw_in_block", 4, kThrows | tags(Tag::blocks), Position::training, has_block,
        throw_in_block},
       {"short_evaluation", 4, kMemory, Position::aside, can_fall_short, short_evaluation},

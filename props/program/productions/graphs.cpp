@@ -1,5 +1,9 @@
 // Several graphs at once, graphs that are kept, and those that are given up.
 #include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "props/program/productions/conditions.h"
 
@@ -60,6 +64,65 @@ bool kept_graph(Scene& scene) {
   return !scene.source().one_in(2) || scene.drop(*value);
 }
 
+// One of the losses of a graph that is kept.
+std::string loss_of(Scene& scene, const std::string& value) {
+  return scene.model().losses() == 2 && scene.source().one_in(2) ? value + ".1" : value;
+}
+
+// Up to three graphs, whose losses have backwards in any order, and which are dropped.
+class GraphTurns {
+ public:
+  explicit GraphTurns(Scene& scene) : scene_(scene) {}
+
+  bool run() {
+    const int turns = scene_.source().between(3, 8);
+    for (int i = 0; i < turns; ++i) turn();
+    while (!graphs_.empty() && has_backward_ && scene_.source().one_in(2)) end();
+    return has_backward_;
+  }
+
+ private:
+  void turn() {
+    constexpr std::array<std::uint32_t, 4> kEach = {3, 4, 2, 1};
+    const std::size_t what = scene_.source().weighted(kEach);
+    if (graphs_.empty() || (what == 0 && graphs_.size() < 3)) return begin();
+    if (what < 2) return differentiate(true);
+    if (what == 2) return end();
+    scene_.drop(take());
+  }
+
+  void begin() {
+    if (const auto value = scene_.loss()) graphs_.push_back(*value);
+  }
+
+  void differentiate(bool keeps) {
+    const std::string value = graphs_[which()];
+    has_backward_ |= scene_.differentiate(loss_of(scene_, value), {.retain_graph = keeps});
+  }
+
+  void end() {
+    const std::string value = take();
+    has_backward_ |= scene_.differentiate(loss_of(scene_, value));
+  }
+
+  std::size_t which() { return scene_.source().below(static_cast<std::uint32_t>(graphs_.size())); }
+
+  std::string take() {
+    const auto at = graphs_.begin() + static_cast<std::ptrdiff_t>(which());
+    const std::string value = *at;
+    graphs_.erase(at);
+    return value;
+  }
+
+  Scene& scene_;
+  std::vector<std::string> graphs_;
+  bool has_backward_ = false;
+};
+
+bool graphs_in_turns(Scene& scene) {
+  return GraphTurns(scene).run();
+}
+
 bool differentiate_again(Scene& scene) {
   const auto value = scene.loss();
   return value && scene.differentiate(*value, {.retain_graph = true}) &&
@@ -87,9 +150,11 @@ bool drop_on_one_rank(Scene& scene) {
   return scene.add({Drop{.value = *first, .rank = rank}}) && scene.differentiate_all(*second);
 }
 
+// In the order of training, or without some module.
 bool evaluate(Scene& scene) {
   Forward forward = scene.forward();
   forward.mode = Forward::Mode::no_grad;
+  if (scene.source().one_in(3)) forward.skips.push_back({.module = *scene.some_owner(false)});
   return scene.add({forward});
 }
 
@@ -177,20 +242,25 @@ bool has_branches(const Scene& scene) {
   return weight_owners(scene.model()).size() > 1;
 }
 
-// A module does not run this time; of two graphs each leaves out another one.
+// A forward that leaves out some module.
+std::optional<std::string> partial_loss(Scene& scene) {
+  Forward forward = scene.forward();
+  forward.skips.push_back({.module = *scene.some_owner(false)});
+  return scene.add_forward(forward) ? std::optional(forward.as) : std::nullopt;
+}
+
 bool skipped_module(Scene& scene) {
-  const auto first = scene.some_owner(false);
-  const auto second = scene.some_owner(false);
-  const bool has_two = scene.source().one_in(3);
-  const auto without = [&](const std::string& module) {
-    Forward forward = scene.forward();
-    forward.skips.push_back({.module = module});
-    return scene.add_forward(forward) ? forward.as : std::string();
-  };
-  const std::string a = without(*first);
-  if (a.empty() || !has_two) return !a.empty() && scene.differentiate_all(a);
-  const std::string b = without(*second);
-  return !b.empty() && scene.differentiate_all(a) && scene.differentiate_all(b);
+  const auto value = partial_loss(scene);
+  return value && scene.differentiate_all(*value);
+}
+
+// Two graphs at once, each of which leaves out some module.
+bool branches(Scene& scene) {
+  auto first = partial_loss(scene);
+  auto second = partial_loss(scene);
+  if (!first || !second) return false;
+  if (scene.source().one_in(2)) std::swap(first, second);
+  return scene.differentiate_all(*first) && scene.differentiate_all(*second);
 }
 
 bool can_differ(const Scene& scene) {
@@ -207,8 +277,8 @@ bool skipped_on_one_rank(Scene& scene) {
 
 // --- frames that the compiler skipped -----------------------------------------------------------
 
-bool has_frames(const Scene& scene) {
-  return scene.has_frames();
+bool has_frames_and_branches(const Scene& scene) {
+  return scene.has_frames() && has_branches(scene);
 }
 
 bool evaluate_guards(Scene& scene) {
@@ -250,6 +320,7 @@ std::span<const Production> graph_productions() {
       {"interleaved", 4, kRetained, Position::training, has_two_losses, interleaved},
       {"three_graphs", 4, kRetained, Position::training, has_two_losses, three_graphs},
       {"kept_graph", 4, kRetained, Position::training, has_plain_graphs, kept_graph},
+      {"graphs_in_turns", 6, kRetained, Position::training, has_plain_graphs, graphs_in_turns},
       {"differentiate_again", 3, kRetained, Position::training, has_plain_graphs,
        differentiate_again},
       {"create_graph", 3, kRetained, Position::training, has_plain_graphs, create_graph},
@@ -261,6 +332,9 @@ std::span<const Production> graph_productions() {
       {"joined_engines", 8, tags(Tag::engines), Position::training, is_joinable, joined_engines},
       {"skipped_module", 3, tags(Tag::parameters), Position::training, has_branches,
        skipped_module},
+      {"branches", 3, tags(Tag::parameters, Tag::retained), Position::training, has_branches,
+       branches},
+      {"branches_of_frames", 5, kFrames, Position::training, has_frames_and_branches, branches},
       {"skipped_on_one_rank", 5, tags(Tag::worlds), Position::training, can_differ,
        skipped_on_one_rank},
       {"evaluate_guards", 4, kFrames, Position::aside, has_frames, evaluate_guards},

@@ -21,6 +21,15 @@ bool can_spike(const Scene& scene) {
   return scene.config().stage3_module_granularity_threshold == 0 && scene.program().data.is_exact();
 }
 
+bool checks_spike(const Scene& scene) {
+  return can_spike(scene) && checks_overflow(scene.config(), scene.engine_state().scaler);
+}
+
+// Its weights are no numbers from the step on.
+bool ignores_spike(const Scene& scene) {
+  return can_spike(scene) && !checks_overflow(scene.config(), scene.engine_state().scaler);
+}
+
 double some_scale(Scene& scene) {
   constexpr double kScales[] = {8.0, 32.0, 4.0, 2.0, 1.0};
   return kScales[scene.source().below(5)];
@@ -72,6 +81,23 @@ bool spike(Scene& scene) {
   return scene.add_forward(forward) && scene.differentiate_all(forward.as);
 }
 
+bool has_moving_scale(const Scene& scene) {
+  return checks_spike(scene) && scene.engine_state().scaler.is_dynamic() &&
+         scene.is_managed_accumulation();
+}
+
+// Steps with an overflow and steps without one, each a window of its own.
+bool moving_scale(Scene& scene) {
+  const std::string& engine = scene.engine();
+  if (!scene.add({SetBoundary{.engine = engine, .is_boundary = true}})) return false;
+  const int steps = scene.source().between(3, 8);
+  for (int i = 0; i < steps; ++i) {
+    const bool is_made = scene.source().one_in(2) ? spike(scene) : scene.train();
+    if (!is_made || !scene.add({Step{.engine = engine}})) return i > 1;
+  }
+  return true;
+}
+
 // An overflow in a window that is dropped.
 bool spike_and_clear(Scene& scene) {
   return spike(scene) && scene.add({ZeroGrad{.engine = scene.engine()}});
@@ -80,7 +106,8 @@ bool spike_and_clear(Scene& scene) {
 // Managed and manual backwards of one window.
 bool managed_and_manual(Scene& scene) {
   const auto first = scene.loss();
-  if (!first || !scene.differentiate_managed(*first)) return false;
+  const bool is_divided = !can_leave_undivided(scene) || !scene.source().one_in(2);
+  if (!first || !scene.differentiate_managed(*first, {.scale_wrt_gas = is_divided})) return false;
   const auto second = scene.loss();
   return second && scene.differentiate_manually(*second);
 }
@@ -102,7 +129,9 @@ std::span<const Production> loss_scaling_productions() {
        scale_evaluate_differentiate},
       {"scale_train_differentiate", 4, kScaling, Position::training, can_scale,
        scale_train_differentiate},
-      {"spike", 9, kScaling | tags(Tag::worlds), Position::training, can_spike, spike},
+      {"spike", 9, kScaling | tags(Tag::worlds), Position::training, checks_spike, spike},
+      {"moving_scale", 9, kScaling, Position::first_aside, has_moving_scale, moving_scale},
+      {"unchecked_spike", 2, kScaling, Position::training, ignores_spike, spike},
       {"spike_and_clear", 3, kScaling, Position::aside, can_spike, spike_and_clear},
       {"managed_and_manual", 3, kScaling | tags(Tag::accumulation), Position::training, can_mix,
        managed_and_manual}};

@@ -1,0 +1,40 @@
+#include "engine/runtime/cuda/stream_pool.h"
+
+#include "engine/runtime/cuda/check.h"
+#include "engine/runtime/cuda/gpu.h"
+
+namespace zeroproof::cuda {
+
+void* StreamPool::take(std::size_t bytes) {
+  gpu_.make_current();
+  void* data = nullptr;
+  const cudaError_t result = cudaMallocAsync(&data, bytes, gpu_.compute_handle());
+  if (result == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  ZP_CUDA(result);
+  return data;
+}
+
+void StreamPool::give_back(void* data, const KeptMemory::Uses& behind) {
+  cudaSetDevice(gpu_.ordinal());
+  cudaStream_t last = gpu_.compute_handle();
+  for (const KeptMemory::Use& use : behind) {
+    if (is_over(use)) continue;
+    cudaStream_t queue = gpu_.handle(static_cast<StreamRole>(use.queue));
+    try {
+      gpu_.wait_ahead(queue, gpu_.record_before_deferred(last));
+    } catch (...) {
+      cudaStreamSynchronize(last);
+    }
+    last = queue;
+  }
+  cudaFreeAsync(data, last);
+}
+
+bool StreamPool::is_over(const KeptMemory::Use& use) {
+  return gpu_.is_over(use.queue, use.marks);
+}
+
+}  // namespace zeroproof::cuda
