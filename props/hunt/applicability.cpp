@@ -159,9 +159,8 @@ bool is_applicable(const Program& program, std::string_view property) {
   });
 }
 
-OverlapRules overlap_rules_of(const Program& program) {
-  return {.judges_host = program.config.stage == 3,
-          .engines = static_cast<int>(program.engines.size())};
+OverlapRules overlap_rules_of(const Program& program, int stage) {
+  return {.judges_host = stage == 3, .engines = static_cast<int>(program.engines.size())};
 }
 
 }  // namespace zeroproof::hunt

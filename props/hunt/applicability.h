@@ -10,6 +10,6 @@ namespace zeroproof::hunt {
 // Whether a monitor speaks about such a program.
 bool is_applicable(const program::Program& program, std::string_view property);
 
-OverlapRules overlap_rules_of(const program::Program& program);
+OverlapRules overlap_rules_of(const program::Program& program, int stage);
 
 }  // namespace zeroproof::hunt

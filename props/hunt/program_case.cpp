@@ -144,8 +144,9 @@ void ProgramCase::note(const PropertiesReport& report) {
 program::ProgramRun ProgramCase::judge_values(const program::EngineVariant& variant,
                                               Chooser& chooser, CaseResult& result) {
   const Program& program = runnable_->program();
-  const int last = runnable_->segments().back().ranks * program.world.tensor;
-  AccessWatch streams(last, overlap_rules_of(program));
+  const program::RunnableProgram::Segment& last = runnable_->segments().back();
+  AccessWatch streams(last.ranks * program.world.tensor,
+                      overlap_rules_of(program, last.config.stage));
   program::ProgramRun run = program::run_program(
       *runnable_, {.variant = variant, .chooser = &chooser, .watch = &streams});
   ++result.executions;

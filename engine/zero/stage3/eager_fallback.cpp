@@ -97,6 +97,11 @@ bool EagerFallback::keeps(PartitionedParameter& parameter, bool has_been_updated
   return true;
 }
 
+void EagerFallback::write_update(PartitionedParameter& parameter) {
+  if (deferred_.erase(parameter.id()) > 0)
+    parameter.take_slice(Span::of(parameter.parameter().tensor));
+}
+
 void EagerFallback::forget(PartitionedParameter& parameter) {
   tracked_.erase(parameter.id());
   current_.erase(parameter.id());

@@ -42,6 +42,7 @@ class EagerFallback final : public ParameterClaims {
   // A user's context ends: whether the parameter must stay for a graph. Its changes reach the
   // slice when it is released.
   bool keeps(PartitionedParameter& parameter, bool has_been_updated) override;
+  void write_update(PartitionedParameter& parameter) override;
   void forget(PartitionedParameter& parameter) override;
 
   // What it has gathered so far, ever; of those, how many are tracked now.

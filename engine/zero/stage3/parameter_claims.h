@@ -10,6 +10,8 @@ class ParameterClaims {
   virtual ~ParameterClaims() = default;
   // Whether it has to stay whole; `has_been_updated`: with changes that its slice lacks.
   virtual bool keeps(PartitionedParameter& parameter, bool has_been_updated) = 0;
+  // Its slice takes over the changes that it lacks, of a parameter that is whole.
+  virtual void write_update(PartitionedParameter& parameter) = 0;
   // Somebody else owns it from now on, or nobody.
   virtual void forget(PartitionedParameter& parameter) = 0;
 };
