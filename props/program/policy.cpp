@@ -17,15 +17,13 @@ std::uint32_t bit(Tag tag) {
   return 1U << static_cast<unsigned>(tag);
 }
 
-// A few rows of the grammar, and what models and worlds they need.
-void draw_rows(Source& source, int most, Policy& policy) {
-  const auto rows = static_cast<std::uint32_t>(grammar().size());
-  const int count = source.between(1, most);
-  for (int i = 0; i < count; ++i) {
-    const std::size_t row = source.below(rows);
-    policy.rows.push_back(row);
-    policy.tags |= grammar()[row].tags;
-  }
+// A row of the grammar, and what models and worlds it needs.
+void draw_first_row(Source& source, Policy& policy) {
+  std::vector<std::uint32_t> shares;
+  for (const Production& production : grammar()) shares.push_back(production.share);
+  const std::size_t row = source.weighted(shares);
+  policy.rows.push_back(row);
+  policy.tags |= grammar()[row].tags;
 }
 
 // Beside which many others cannot stand.
@@ -54,7 +52,7 @@ Policy draw_policy(Source& source) {
   constexpr std::array<std::uint32_t, 2> kPlainOrSwarm = {2, 3};
   policy.is_plain = source.weighted(kPlainOrSwarm) == 0;
   policy.tags = bit(Tag::plain);
-  draw_rows(source, policy.is_plain ? 4 : 2, policy);
+  draw_first_row(source, policy);
   if (!policy.is_plain) draw_tags(source, policy);
   policy.is_manual = source.one_in(3);
   policy.inputs_need_grad = source.one_in(3);
