@@ -54,11 +54,11 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
   if (save.failure == Save::Failure::none) {
     check(save_tag(engine, save.tag));
     see_files(engine, seen);
-    if (is_first_rank()) writes_of_save_ = std::max(files_.writes() - kFolderWrites - kLastSync, 1);
+    writes_of_save_[engine] = files_.writes() - kFolderWrites - kLastSync;
     return see_saved(engine, save.tag, seen);
   }
   const bool lasts = save.failure == Save::Failure::disk_full;
-  if (is_first_rank()) files_.fail_write(save.at % writes_of_save_ + 1, lasts);
+  if (is_first_rank()) files_.fail_write(save.at % std::max(writes_of_save_[engine], 1) + 1, lasts);
   const auto kept = kept_by_files(engine, save.tag);
   const auto saved = save_tag(engine, save.tag);
   files_.heal();

@@ -123,8 +123,9 @@ class EngineTarget final : public Target {
   Autograd autograd_;
   RankFiles files_;
   std::map<std::size_t, std::string> newest_;  // tag that an engine saved last
-  int writes_of_save_ = 1;                     // of the last one that was whole
-  std::vector<int> contexts_;                  // of each engine, that gather, around what runs
+  // Of each engine's last whole save, those that leave the earlier checkpoints if they fail.
+  std::map<std::size_t, int> writes_of_save_;
+  std::vector<int> contexts_;  // of each engine, that gather, around what runs
   std::vector<std::unique_ptr<TreeModule>> modules_;
   std::vector<std::unique_ptr<Engine>> engines_;
 };
