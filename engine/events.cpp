@@ -12,6 +12,10 @@ void Events::send(HookEvent event) const {
 
 void Events::write_only(HookEvent event) const {
   event.engine = engine_;
+  if (event.kind == EventKind::engine_call) {
+    event.micro_step = micro_step_;
+    event.global_step = global_step_;
+  }
   if (journal_) journal_->write(std::move(event));
 }
 

@@ -43,7 +43,7 @@ Result<MutationRow> parse_mutation_row(std::string_view json) {
     return row_of(Json::parse(json));
   } catch (const Json::exception& error) {
     return fail(ErrorCode::cannot_run,
-                fmt::format("zeroproof-mutation wrote no zeroproof.mutation/1: {}", error.what()));
+                fmt::format("zeroproof-mutation wrote no zeroproof.mutation/2: {}", error.what()));
   }
 }
 

@@ -96,10 +96,11 @@ class Saver {
 
     const CheckpointName name = next_name();
     const std::string target = folder_ + "/" + folder_name(name);
-    const std::string latest = fmt::format("{}/{}", folder_, kLatestFile);
+    const std::string latest = latest_path();
     if (auto moved = files_.rename(saving_, target); !moved) {
       return cannot_write_checkpoint(target, moved.error());
     }
+    committed_ = target;
     if (auto synced = sync_folder(folder_); !synced) return synced;
     written = write_file_atomically(files_, latest, latest_text(folder_name(name)));
     if (written) remove_older(name);
@@ -122,10 +123,23 @@ class Saver {
                             folder_, tag_));
   }
 
-  // After an error: makes room. Nobody is left to be told if that fails too.
-  void abandon() { (void)files_.remove_all(saving_); }
+  // After an error: makes room, so that the tag names what it named before. No caller is left to
+  // report to if that fails too.
+  void abandon() {
+    (void)files_.remove_all(saving_);
+    if (!committed_.empty() && !may_be_latest(committed_)) (void)files_.remove_all(committed_);
+  }
 
  private:
+  std::string latest_path() const { return fmt::format("{}/{}", folder_, kLatestFile); }
+
+  // An unreadable `latest` may name any checkpoint.
+  bool may_be_latest(const std::string& path) const {
+    if (!files_.exists(latest_path())) return false;
+    const auto named = find_checkpoint(files_, folder_, {});
+    return !named || *named == path;
+  }
+
   // Of a save that was cut short.
   FileResult<void> clear_leftovers() {
     if (auto removed = files_.remove_all(saving_); !removed) return removed;
@@ -231,6 +245,7 @@ class Saver {
   std::string tag_;
   const SaveOptions& options_;
   std::set<std::string> folders_;  // made by this rank
+  std::string committed_;          // what this save is called since its rename
   FileRecord part_record_;
 };
 

@@ -53,13 +53,25 @@ void BucketReducer::all_reduce(Stream& stream, std::span<const IpgBucket::Entry>
 void BucketReducer::reduce_to_owners(Stream& stream, const IpgBucket& target) {
   const auto averaging = GradientAveraging::before(context_.averaging_divisor());
   averaging.prepare(context_.kernels(), stream, target.filled());
+  const Span data = target.filled();
+  const DType wire = target.communication_dtype();
+  if (wire == data.dtype()) return reduce_to_owners(stream, target, data);
+  const Tensor sent = context_.runtime.memory().allocate(data.elements, wire);
+  context_.kernels().copy(stream, Span::of(sent), data);
+  reduce_to_owners(stream, target, Span::of(sent));
+  context_.kernels().copy(stream, data, Span::of(sent));
+  stream.record_use(sent);
+}
+
+void BucketReducer::reduce_to_owners(Stream& stream, const IpgBucket& target, const Span& sent) {
   context_.data.together([&] {
-    for (const IpgBucket::Entry& entry : target.entries()) reduce_to_owners(stream, target, entry);
+    for (const IpgBucket::Entry& entry : target.entries())
+      reduce_to_owners(stream, entry, sent.part(entry.begin, entry.parameter->elements));
   });
 }
 
-void BucketReducer::reduce_to_owners(Stream& stream, const IpgBucket& target,
-                                     const IpgBucket::Entry& entry) {
+void BucketReducer::reduce_to_owners(Stream& stream, const IpgBucket::Entry& entry,
+                                     const Span& sent) {
   const FlatSlot& place = slot_of(slots_, *entry.parameter);
   const FlatPartition& partition = place.group->partition();
   const std::int64_t begin = partition.parameter(place.index).begin;
@@ -68,8 +80,7 @@ void BucketReducer::reduce_to_owners(Stream& stream, const IpgBucket& target,
     if (owned.elements == 0) continue;
     const std::int64_t from = owned.begin - begin;
     const CollectiveForm form = form_of({&entry, 1}, from);
-    context_.data.reduce(stream, target.values(entry).part(from, owned.elements), rank,
-                         ReduceOp::sum, form);
+    context_.data.reduce(stream, sent.part(from, owned.elements), rank, ReduceOp::sum, form);
   }
 }
 

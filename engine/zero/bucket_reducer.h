@@ -22,7 +22,9 @@ class BucketReducer {
   void all_reduce(Stream& stream, std::span<const IpgBucket::Entry> entries, Span data,
                   DType communication_dtype);
   void reduce_to_owners(Stream& stream, const IpgBucket& bucket);
-  void reduce_to_owners(Stream& stream, const IpgBucket& bucket, const IpgBucket::Entry& entry);
+  // `sent`: its values as they travel; of the bucket, or of the entry.
+  void reduce_to_owners(Stream& stream, const IpgBucket& bucket, const Span& sent);
+  void reduce_to_owners(Stream& stream, const IpgBucket::Entry& entry, const Span& sent);
   // A collective that moves each of the entries, from this element of the parameter on.
   CollectiveForm form_of(std::span<const IpgBucket::Entry> entries, std::int64_t begin = 0) const;
 

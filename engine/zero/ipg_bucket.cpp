@@ -3,10 +3,22 @@
 #include <algorithm>
 
 namespace zeroproof {
+namespace {
+
+// docs/spec/zero.md 6.1: as wide as the gradients that come in and the wire they leave by.
+DType staging_dtype(const ZeroContext& context, DType communication_dtype) {
+  const ZeroConfig& config = context.config;
+  const bool takes_sums = config.stage == 1 && config.accumulation_dtype() == DType::float32;
+  const bool is_wide = takes_sums || communication_dtype == DType::float32;
+  return is_wide && !context.upstream.all ? DType::float32 : config.model_dtype();
+}
+
+}  // namespace
 
 IpgBucket::IpgBucket(ZeroContext& context, DType communication_dtype, std::int64_t capacity)
     : context_(context),
       communication_dtype_(communication_dtype),
+      dtype_(staging_dtype(context, communication_dtype)),
       capacity_(capacity),
       elements_max_(std::min(context.config.reduce_bucket_size, capacity)),
       has_overlap_(context.config.has_overlap_comm()),
@@ -24,8 +36,7 @@ void IpgBucket::set_up() {
   const std::size_t count = context_.config.has_overlap_comm() ? 2 : 1;
   for (std::size_t i = 0; i < count; ++i)
     if (!buffers_[i].values.is_defined())
-      buffers_[i].values =
-          context_.runtime.memory().allocate(capacity_, context_.config.model_dtype());
+      buffers_[i].values = context_.runtime.memory().allocate(capacity_, dtype_);
   if (!has_overlap_ && device_.is_cpu()) direct_max_ = elements_max_;
 }
 
@@ -69,8 +80,14 @@ Span IpgBucket::append(ZeroParameter& parameter, const Tensor& grad) {
   return Span::of(oversized_.back(), 0, parameter.elements);
 }
 
-// It is reduced where it is, so it has to be where the device's arithmetic is; and stay .grad.
-Tensor IpgBucket::reducible(const ZeroParameter& parameter, const Tensor& grad) const {
+// It is reduced where it is, so it has to be where the device's arithmetic is; and stay .grad. A
+// narrower one is reduced in a copy.
+Tensor IpgBucket::reducible(const ZeroParameter& parameter, const Tensor& grad) {
+  if (grad.dtype() != dtype_) {
+    const Tensor copy = context_.runtime.memory().allocate(parameter.elements, dtype_);
+    kernels_.copy(producer(), Span::of(copy), Span::of(grad, 0, parameter.elements));
+    return copy;
+  }
   const Tensor placed = context_.runtime.ops().place(grad);
   const bool is_copy = &placed.impl() != &grad.impl();
   if (is_copy && !is_contiguous_) parameter.tensor.set_grad(placed);

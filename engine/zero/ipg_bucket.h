@@ -21,7 +21,7 @@ class IpgBucket {
     std::int32_t oversized = -1;  // its own gradient stands in for a place in the buffer
   };
 
-  // `capacity` elements a buffer, of `dtype`; allocated by the first set_up().
+  // `capacity` elements a buffer; allocated by the first set_up().
   IpgBucket(ZeroContext& context, DType communication_dtype, std::int64_t capacity);
 
   DType communication_dtype() const { return communication_dtype_; }
@@ -91,10 +91,11 @@ class IpgBucket {
   StreamIndex current_producer() const;
   Stream& producer();
   void record_reduction_event();
-  Tensor reducible(const ZeroParameter& parameter, const Tensor& grad) const;
+  Tensor reducible(const ZeroParameter& parameter, const Tensor& grad);
 
   ZeroContext& context_;
   DType communication_dtype_;
+  DType dtype_;  // of the buffers, and of what is reduced outside them
   std::int64_t capacity_;
   std::int64_t elements_max_;
   bool has_overlap_;

@@ -15,11 +15,13 @@
 #include "props/cli/explore_watch.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/program_picture.h"
 #include "props/cli/shell_quote.h"
 #include "props/hunt/beside.h"
 #include "props/program/program_json.h"
 #include "props/program/program_text.h"
 #include "props/report/program_report.h"
+#include "props/run_properties.h"
 
 namespace zeroproof {
 namespace {
@@ -154,7 +156,20 @@ Result<hunt::ProgramHuntOptions> options_of(const ExploreWords& words, std::uint
   return options;
 }
 
-// DIR/explore.json, and DIR/KIND-CASE.json of each finding: an entry of a corpus.
+// BASE.json, an entry of a corpus, and pictures of its run where a judge of runs has found it.
+Result<void> write_finding(const ProgramFinding& finding, const std::string& base,
+                           const Session& session) {
+  const std::string path = base + ".json";
+  auto written = write_file_atomically(path, hunt::corpus_json(finding.entry));
+  if (!written || find_any_property(finding.kind) == nullptr) return written;
+  auto shown = program_picture(finding.entry, {}, fmt::format("{} on our engine", finding.kind));
+  if (!shown) return tl::unexpected(shown.error());
+  shown->picture.note = finding.text;
+  shown->picture.reproduce = fmt::format("{} replay {}", session.program, shell_quote(path));
+  return write_program_pictures(*shown, base);
+}
+
+// DIR/explore.json, and the files of each finding, DIR/KIND-CASE.*.
 Result<void> write_files(const std::vector<ProgramExploration>& explorations,
                          const Session& session) {
   const std::string& folder = session.common.out_dir;
@@ -165,10 +180,8 @@ Result<void> write_files(const std::vector<ProgramExploration>& explorations,
     return written;
   for (const ProgramExploration& one : explorations)
     for (const ProgramFinding& finding : one.findings) {
-      const std::string path =
-          fmt::format("{}/{}-{}.json", folder, finding.kind, finding.case_number);
-      if (auto written = write_file_atomically(path, hunt::corpus_json(finding.entry)); !written)
-        return written;
+      const std::string base = fmt::format("{}/{}-{}", folder, finding.kind, finding.case_number);
+      if (auto written = write_finding(finding, base, session); !written) return written;
     }
   return {};
 }
@@ -229,20 +242,27 @@ Result<VerbResult> explore_programs(const ExploreWords& words, const std::string
       .has_written_out = !session.common.out_dir.empty()};
 }
 
-bool is_program_word(const std::string& word) {
-  if (word.starts_with("zps1:program/")) return true;
+bool is_program_file(const std::string& word) {
   if (!word.ends_with(".json")) return false;
   const auto text = read_small_file(word, kFileBytesMax);
   return text && text->find(hunt::kCorpusSchema) != std::string::npos;
+}
+
+bool is_program_word(const std::string& word) {
+  return word.starts_with("zps1:program/") || is_program_file(word);
+}
+
+Result<hunt::CorpusEntry> read_program_entry(const std::string& path) {
+  const auto text = read_small_file(path, kFileBytesMax);
+  if (!text) return tl::unexpected(text.error());
+  return hunt::parse_corpus_entry(*text, path);
 }
 
 Result<VerbResult> replay_program(const std::string& word, Session& session) {
   const auto report = std::make_shared<ProgramReplayReport>();
   report->source = word;
   if (word.ends_with(".json")) {
-    const auto text = read_small_file(word, kFileBytesMax);
-    if (!text) return tl::unexpected(text.error());
-    const auto entry = hunt::parse_corpus_entry(*text, word);
+    const auto entry = read_program_entry(word);
     if (!entry) return tl::unexpected(entry.error());
     const auto entry_case = hunt::CorpusCase::make(*entry);
     if (!entry_case) return tl::unexpected(entry_case.error());

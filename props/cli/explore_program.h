@@ -2,6 +2,7 @@
 
 #include "props/cli/explore_engine.h"
 #include "props/cli/verb.h"
+#include "props/hunt/corpus.h"
 
 namespace zeroproof {
 
@@ -12,6 +13,8 @@ Result<VerbResult> explore_programs(const ExploreWords& words, const std::string
 
 // `zeroproof replay` of what it found: a token "zps1:program/unmutated:…", or an entry of a corpus.
 bool is_program_word(const std::string& word);
+bool is_program_file(const std::string& word);
+Result<hunt::CorpusEntry> read_program_entry(const std::string& path);
 Result<VerbResult> replay_program(const std::string& word, Session& session);
 
 }  // namespace zeroproof

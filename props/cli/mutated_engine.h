@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "props/report/picture/picture.h"
+#include "props/interpreter/engine_target.h"
 #include "props/train/train_cell.h"
 #include "zeroproof/model/result.h"
 
@@ -11,18 +11,13 @@
 // of the two links its own twin of these functions.
 namespace zeroproof {
 
-struct Session;
-
 // Which program beside this one such words are for: it runs in place of this one. Null: none.
 const char* sibling_for(const std::vector<std::string>& words);
 
+// The engines of that fault; of "" those without one.
+Result<program::EngineVariant> variant_of_fault(const std::string& id);
+
 // Puts the fault of that id into the cell, with its quirks and policy; "" changes nothing.
 Result<void> set_fault(train::TrainCell& cell, const std::string& id);
-
-// Whether a word is a schedule of a mutated engine, or a file that holds one.
-bool is_mutation_word(const std::string& word);
-
-// What such a schedule does.
-Result<Picture> mutation_picture(const std::string& word, const Session& session);
 
 }  // namespace zeroproof

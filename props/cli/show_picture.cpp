@@ -8,8 +8,10 @@
 
 #include "engine/files/atomic_file.h"
 #include "props/cli/engine_picture.h"
+#include "props/cli/explore_program.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/mutated_engine.h"
+#include "props/cli/program_picture.h"
 #include "props/cli/replay_engine.h"
 #include "props/cli/shell_quote.h"
 #include "props/replay/replay.h"
@@ -37,18 +39,10 @@ std::string file_in(const std::string& out, const std::string& form) {
 }
 
 bool is_any_schedule(const std::string& word) {
-  return is_schedule_word(word) || is_zero_epilogue_word(word);
+  return is_schedule_word(word) || is_zero_epilogue_word(word) || is_program_file(word);
 }
 
 }  // namespace
-
-bool is_mutation_word(const std::string& word) {
-  const auto schedule = EngineReplayVerb::schedule_in(word);
-  const auto is_of = [&](std::string_view owner) {
-    return schedule->scenario.starts_with(fmt::format("{}/", owner));
-  };
-  return schedule && (is_of(kMutation) || is_of(kFormerMutation));
-}
 
 void ShowPicture::declare(Flags& flags) {
   flags.add_switch("html", is_html_, "as a page to open in a browser; on stdout, or --out FILE");
@@ -99,9 +93,9 @@ Result<ShowPicture::Shown> ShowPicture::show_traces(const std::vector<std::strin
 
 Result<ShowPicture::Shown> ShowPicture::show_schedule(const std::string& word,
                                                       const Session& session) {
+  if (is_program_file(word)) return show_program(word, session);
   if (is_zero_epilogue_word(word)) return show_common_model(word);
   if (EngineReplayVerb::is_meant({word})) return show_engine_schedule(word, session);
-  if (is_mutation_word(word)) return show_mutation_schedule(word, session);
   const auto replay = replay_schedule(word, {});
   if (!replay) return tl::unexpected(replay.error());
   const std::string command = fmt::format("{} replay {}", session.program, shell_quote(word));
@@ -121,11 +115,17 @@ Result<ShowPicture::Shown> ShowPicture::show_engine_schedule(const std::string& 
   return Shown{std::move(*picture), ExitCode::held};
 }
 
-Result<ShowPicture::Shown> ShowPicture::show_mutation_schedule(const std::string& word,
-                                                               const Session& session) {
-  auto picture = mutation_picture(word, session);
-  if (!picture) return tl::unexpected(picture.error());
-  return Shown{std::move(*picture), ExitCode::held};
+Result<ShowPicture::Shown> ShowPicture::show_program(const std::string& path,
+                                                     const Session& session) {
+  const auto entry = read_program_entry(path);
+  if (!entry) return tl::unexpected(entry.error());
+  const auto variant = variant_of_fault(entry->fault);
+  if (!variant) return tl::unexpected(variant.error());
+  auto shown = program_picture(*entry, *variant, path);
+  if (!shown) return tl::unexpected(shown.error());
+  const std::string verb = entry->fault.empty() ? "replay" : "mutation --replay";
+  shown->picture.reproduce = fmt::format("{} {} {}", session.program, verb, shell_quote(path));
+  return Shown{std::move(shown->picture), ExitCode::held};
 }
 
 Result<ShowPicture::Shown> ShowPicture::show_common_model(const std::string& word) {

@@ -30,8 +30,8 @@ class ShowPicture {
   Result<Shown> show_traces(const std::vector<std::string>& words, const EventFilter& filter) const;
   static Result<Shown> show_schedule(const std::string& word, const Session& session);
   static Result<Shown> show_engine_schedule(const std::string& word, const Session& session);
-  static Result<Shown> show_mutation_schedule(const std::string& word, const Session& session);
   static Result<Shown> show_common_model(const std::string& word);
+  static Result<Shown> show_program(const std::string& path, const Session& session);
   Result<VerbResult> write(Shown shown, const std::string& form, bool shows_all,
                            Session& session) const;
 

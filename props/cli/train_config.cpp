@@ -54,7 +54,7 @@ Result<void> ConfigFlags::fit(const train::TrainCell& cell) {
   if (train::is_configuration_refused(scenario, cell)) return {};
   const ZeroConfig config = train::config_of(scenario, cell);
   const auto valid = validate(config).and_then([&]() -> Result<void> {
-    const auto rates = LearningRates::make(config, scenario.parameter_groups);
+    const auto rates = LearningRates::make(config, 1);
     return rates ? Result<void>() : tl::unexpected(rates.error());
   });
   if (valid) return {};

@@ -110,5 +110,6 @@ std::unique_ptr<Verb> make_train();
 std::unique_ptr<Verb> make_record();
 std::unique_ptr<Verb> make_mutation();
 std::unique_ptr<Verb> make_export();
+std::unique_ptr<Verb> make_generate();
 
 }  // namespace zeroproof

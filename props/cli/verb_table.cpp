@@ -62,9 +62,6 @@ constexpr std::array kVerbs = {
              "  zeroproof mutation\n"
              "  zeroproof mutation A01 B17 --budget 20s\n"
              "  zeroproof mutation --quick --json\n"},
-    VerbInfo{"programs", "hunts faults with generated programs, and the unmutated engine's defects",
-             "  zeroproof programs A01 B17 --budget 20s\n"
-             "  zeroproof programs --unmutated 100s --seed 3\n"},
     VerbInfo{
         "train", "runs the engine on a small model, against the unsharded baseline",
         "  zeroproof train --stage 2 --world-size 4 --dtype bf16 --check-baseline\n"
@@ -76,6 +73,10 @@ constexpr std::array kVerbs = {
              "  zeroproof export --torch S5 --policy deepspeed-0.18.7 --stage 2 --world-size 2\n"
              "  zeroproof export --torch S2 --framework ddp --find-unused-parameters\n",
              make_export},
+    VerbInfo{"generate", "draws training programs that another engine can run",
+             "  zeroproof generate --count 3\n"
+             "  zeroproof generate --seed 7 --count 300 --for ddp.json --json\n",
+             make_generate},
     VerbInfo{"record", "trains and writes hooktrace files that replay reads",
              "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"
              "  zeroproof record --policy deepspeed-0.18.7 --quirks upstream --trace "

@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "props/interpreter/judged_ranks.h"
 #include "props/program/draw.h"
 #include "props/program/json_lines.h"
 #include "props/program/program_json.h"
 #include "props/program/source_chooser.h"
+#include "props/train/rank_trace.h"
 
 namespace zeroproof::hunt {
 namespace {
@@ -94,6 +96,24 @@ CaseResult CorpusCase::run(const program::EngineVariant& variant) const {
   program::Source source(schedule_);
   program::SourceChooser chooser(source);
   return program_->judge(judge_, variant, chooser);
+}
+
+Result<std::vector<std::string>> CorpusCase::record(const program::EngineVariant& variant,
+                                                    const std::string& path) const {
+  const std::vector<train::RankFacts> ranks = program::judged_ranks(runnable());
+  const auto traces = train::RankTraces::create(path, ranks);
+  if (!traces) return tl::unexpected(traces.error());
+  program::Source source(schedule_);
+  program::SourceChooser chooser(source);
+  (void)program::run_program(runnable(), {.observes = judge_.kind != ProgramJudge::Kind::events,
+                                          .variant = variant,
+                                          .chooser = &chooser,
+                                          .watch = traces->get()});
+  if (auto written = (*traces)->finish(); !written) return tl::unexpected(written.error());
+  std::vector<std::string> paths;
+  for (const train::RankFacts& facts : ranks)
+    paths.push_back(train::rank_path(path, facts.run.rank, facts.run.world));
+  return paths;
 }
 
 }  // namespace zeroproof::hunt

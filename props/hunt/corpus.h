@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,10 @@ class CorpusCase {
   static Result<CorpusCase> make(const CorpusEntry& entry);
 
   CaseResult run(const program::EngineVariant& variant) const;
+  // Runs it once more and writes what the ranks of its last world do: hooktrace files as
+  // train::RankTraces does, whose paths it returns by rank. Of a relation the first program.
+  Result<std::vector<std::string>> record(const program::EngineVariant& variant,
+                                          const std::string& path) const;
   const program::RunnableProgram& runnable() const { return program_->runnable(); }
 
  private:

@@ -144,8 +144,9 @@ void ProgramCase::note(const PropertiesReport& report) {
 program::ProgramRun ProgramCase::judge_values(const program::EngineVariant& variant,
                                               Chooser& chooser, CaseResult& result) {
   const Program& program = runnable_->program();
-  const int last = runnable_->segments().back().ranks * program.world.tensor;
-  AccessWatch streams(last, overlap_rules_of(program));
+  const program::RunnableProgram::Segment& last = runnable_->segments().back();
+  const OverlapRules overlap = overlap_rules_of(program, last.config);
+  AccessWatch streams(last.ranks * program.world.tensor, overlap);
   program::ProgramRun run = program::run_program(
       *runnable_, {.variant = variant, .chooser = &chooser, .watch = &streams});
   ++result.executions;
@@ -158,7 +159,7 @@ program::ProgramRun ProgramCase::judge_values(const program::EngineVariant& vari
   note(races);
   add_all(program, races, result);
   active_.insert(kWorldProperties.begin(), kWorldProperties.end());
-  if (!is_applicable(program, "R20")) return run;
+  if (!overlap.judges_anything() || !is_applicable(program, "R20")) return run;
   active_.insert("R20");
   if (!streams.overlap_finding().empty()) result.add("R20", streams.overlap_finding());
   return run;

@@ -41,10 +41,11 @@ std::optional<ProgramReplay> replay_drawn(DrawnProgram drawn, const ProgramJudge
 }
 
 // A relation counts wherever it speaks, whether it was drawn or not.
-void count(ProgramCase& program, Activity& activity) {
+void count(ProgramCase& program, bool counts_relations, Activity& activity) {
   std::set<std::string_view> numbers = program.active();
-  for (const relations::Relation* const relation : program.relations())
-    numbers.insert(relation->number);
+  if (counts_relations)
+    for (const relations::Relation* const relation : program.relations())
+      numbers.insert(relation->number);
   for (const std::string_view number : numbers) ++activity.active[number];
   ++activity.cases;
 }
@@ -195,7 +196,7 @@ ProgramHunter::Unmutated ProgramHunter::run_unmutated(
     }
     const std::vector<JudgedRun> runs = judge(drawn, number, {}, Depth::all);
     for (const JudgedRun& one : runs) run.executions += one.result.executions;
-    count(*drawn.program, run.activity);
+    count(*drawn.program, options_.counts_relations, run.activity);
     run.coverage.add(drawn.program->coverage());
     pool_.clear();
     const auto falsified = std::ranges::find_if(

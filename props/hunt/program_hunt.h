@@ -36,6 +36,8 @@ struct ProgramHuntOptions {
   std::size_t shrink_runs = 2'000;
   // Whether every relation that speaks of a program judges it; or one of them in some cases.
   bool has_all_relations = false;
+  // Whether Activity counts where a relation would speak: each then makes its other program.
+  bool counts_relations = false;
   std::optional<ProgramJudge> judge = std::nullopt;  // it alone
   // Where programs come from; one that is given draws nothing, and only its orders differ.
   std::function<DrawnProgram(program::Source)> draw = draw_case;

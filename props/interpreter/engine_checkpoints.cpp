@@ -3,10 +3,10 @@
 #include <stdexcept>
 
 #include "engine/checkpoint/checkpoint.h"
+#include "props/interpreter/checkpoint_damage.h"
+#include "props/interpreter/checkpoint_state.h"
 #include "props/interpreter/engine_target.h"
 #include "props/interpreter/observe.h"
-#include "props/train/checkpoint_damage.h"
-#include "props/train/checkpoint_judge.h"
 #include "zeroproof/model/usage_error.h"
 
 namespace zeroproof::program {
@@ -26,7 +26,7 @@ void check(const Result<void>& done) {
 // Where nothing was before, a save that fails may have come as far as it likes.
 bool is_same(const std::optional<TrainingState>& before,
              const std::optional<TrainingState>& after) {
-  return !before || (after && train::is_same_state(*before, *after, true));
+  return !before || (after && is_same_state(*before, *after));
 }
 
 }  // namespace
@@ -53,12 +53,12 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
   files_.heal();
   if (save.failure == Save::Failure::none) {
     check(save_tag(engine, save.tag));
-    see_files(engine, save.tag, seen);
-    if (is_first_rank()) writes_of_save_ = std::max(files_.writes() - kFolderWrites - kLastSync, 1);
+    see_files(engine, seen);
+    writes_of_save_[engine] = files_.writes() - kFolderWrites - kLastSync;
     return see_saved(engine, save.tag, seen);
   }
   const bool lasts = save.failure == Save::Failure::disk_full;
-  if (is_first_rank()) files_.fail_write(save.at % writes_of_save_ + 1, lasts);
+  if (is_first_rank()) files_.fail_write(save.at % std::max(writes_of_save_[engine], 1) + 1, lasts);
   const auto kept = kept_by_files(engine, save.tag);
   const auto saved = save_tag(engine, save.tag);
   files_.heal();
@@ -66,7 +66,7 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
   const Kept after = kept_by_files(engine, save.tag);
   if (!is_same(kept.tagged, after.tagged) || !is_same(kept.latest, after.latest))
     throw std::runtime_error("a save that failed has changed what was saved before");
-  if (is_first_rank() && train::has_leftovers(*options_.files, folder(engine), save.tag))
+  if (is_first_rank() && has_leftovers(*options_.files, folder(engine)))
     throw std::runtime_error("a save that failed has left files behind");
   throw UsageError(saved.error().text);
 }
@@ -82,11 +82,10 @@ EngineTarget::Kept EngineTarget::kept_by_files(std::size_t engine, const std::st
 }
 
 // The first rank alone writes, what would outlast a power failure, and leaves nothing else.
-void EngineTarget::see_files(std::size_t engine, const std::string& tag, Observations& seen) {
+void EngineTarget::see_files(std::size_t engine, Observations& seen) {
   if (!options_.observes) return;
   const bool is_other = !is_first_rank() && files_.writes() > 0;
-  const bool has_more =
-      is_first_rank() && train::has_leftovers(*options_.files, folder(engine), tag);
+  const bool has_more = is_first_rank() && has_leftovers(*options_.files, folder(engine));
   const double faults =
       (is_other ? 1.0 : 0.0) + (files_.is_durable() ? 0.0 : 2.0) + (has_more ? 4.0 : 0.0);
   seen.push_back({Observed::saved, engine_prefix(program_, engine) + "saved badly", {}, {faults}});
@@ -141,9 +140,8 @@ std::string EngineTarget::prepare_failure(std::size_t engine, const Load& load) 
     case Load::Failure::missing:
       return load.tag + "-none";
     case Load::Failure::damaged:
-      if (is_first_rank())
-        train::damage_checkpoint(*options_.files, folder(engine), load.tag, load.at);
-      return train::damaged_tag(load.tag, load.at, newest_[engine] == load.tag);
+      if (is_first_rank()) damage_checkpoint(*options_.files, folder(engine), load.tag, load.at);
+      return damaged_tag(load.tag, load.at, newest_[engine] == load.tag);
     case Load::Failure::unreadable: {
       const int ranks = runtime().world_size();
       if (runtime().rank() == load.at % ranks) files_.fail_read(1 + load.at / ranks % kReadsLeast);
@@ -161,7 +159,7 @@ void EngineTarget::save_misfit(std::size_t engine, const Load& load) {
   if (is_first_rank()) {
     const auto state = load_checkpoint(*options_.files, folder(engine), {.tag = load.tag});
     if (!state) throw std::runtime_error(state.error().text);
-    check(save_checkpoint(train::misfitted(*state, load.at), *options_.files, folder(engine),
+    check(save_checkpoint(misfitted(*state, load.at), *options_.files, folder(engine),
                           {.tag = kMisfit}));
   }
   check(save_tag(engine, kMeeting));

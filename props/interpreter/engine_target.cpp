@@ -5,7 +5,7 @@
 
 #include "model/check.h"
 #include "props/interpreter/observe.h"
-#include "props/train/config_document.h"
+#include "props/program/config_document.h"
 #include "zeroproof/engine/runtime/fault.h"
 #include "zeroproof/model/functions.h"
 
@@ -30,7 +30,6 @@ EngineTarget::EngineTarget(const Program& program, const ZeroConfig& config,
       contexts_(program.engines.size()),
       modules_(program.engines.size()),
       engines_(program.engines.size()) {
-  autograd_.add_listener(short_);
   if (options.order) autograd_.set_scheduling(*options.order, OrderModel::any_topological);
   for (std::size_t i = 0; i < engines_.size(); ++i) make(i);
 }
@@ -77,7 +76,7 @@ EngineOptions EngineTarget::options_of(std::size_t engine, TreeModule& module) c
 // As it is, or as its ds_config.json says.
 Result<ZeroConfig> EngineTarget::config_of(std::size_t engine) const {
   if (!program_.engines[engine].reads_document) return config_;
-  auto parsed = parse_ds_config(train::config_document(config_), "ds_config.json");
+  auto parsed = parse_ds_config(config_document(config_), "ds_config.json");
   if (!parsed) return tl::unexpected(parsed.error());
   return with_batch_sizes(*parsed, program_.world.ranks);
 }
@@ -141,7 +140,7 @@ bool EngineTarget::make_temporary(std::size_t engine) {
 
 std::optional<std::string> EngineTarget::try_config(const TryConfig& tried) {
   const std::size_t engine = 0;
-  const std::string changed = train::changed_document(config_, tried.key, tried.value);
+  const std::string changed = changed_document(config_, tried.key, tried.value);
   auto parsed = parse_ds_config(changed, "ds_config.json");
   if (!parsed) return parsed.error().text;
   const auto config = with_batch_sizes(*parsed, program_.world.ranks);

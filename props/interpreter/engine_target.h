@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "engine/checkpoint/training_state.h"
+#include "props/interpreter/rank_files.h"
+#include "props/interpreter/short_memory.h"
 #include "props/interpreter/target.h"
 #include "props/train/engine_target.h"
-#include "props/train/rank_files.h"
-#include "props/train/short_memory.h"
 #include "props/train/subject.h"
 #include "zeroproof/engine/engine.h"
 
@@ -106,7 +106,7 @@ class EngineTarget final : public Target {
     std::optional<TrainingState> latest;
   };
   Kept kept_by_files(std::size_t engine, const std::string& tag) const;
-  void see_files(std::size_t engine, const std::string& tag, Observations& seen);
+  void see_files(std::size_t engine, Observations& seen);
   void see_left_gradients(std::size_t engine, Observations& seen);
   void see_counters(std::size_t engine, Observations& seen);
   void see_saved(std::size_t engine, const std::string& tag, Observations& seen);
@@ -118,13 +118,14 @@ class EngineTarget final : public Target {
   const ZeroConfig& config_;
   const EngineVariant& variant_;
   const DataPlan& data_;
-  mutable train::ShortRuntime short_;
+  mutable ShortRuntime short_;
   Options options_;
   Autograd autograd_;
-  train::RankFiles files_;
+  RankFiles files_;
   std::map<std::size_t, std::string> newest_;  // tag that an engine saved last
-  int writes_of_save_ = 1;                     // of the last one that was whole
-  std::vector<int> contexts_;                  // of each engine, that gather, around what runs
+  // Of each engine's last whole save, those that leave the earlier checkpoints if they fail.
+  std::map<std::size_t, int> writes_of_save_;
+  std::vector<int> contexts_;  // of each engine, that gather, around what runs
   std::vector<std::unique_ptr<TreeModule>> modules_;
   std::vector<std::unique_ptr<Engine>> engines_;
 };

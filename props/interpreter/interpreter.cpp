@@ -6,8 +6,8 @@
 
 #include "model/check.h"
 #include "props/interpreter/observe.h"
+#include "props/interpreter/user_backward.h"
 #include "props/interpreter/user_error.h"
-#include "props/train/user_backward.h"
 #include "zeroproof/engine/engine_error.h"
 #include "zeroproof/model/checkpoint/checkpoint.h"
 #include "zeroproof/model/functions.h"
@@ -31,7 +31,12 @@ void join(std::vector<Number>& all, const std::vector<Number>& more) {
 
 Interpreter::Interpreter(const Program& program, const Contract& contract, const DataPlan& data,
                          const Place& place, Target& target)
-    : program_(program), contract_(contract), data_(data), place_(place), target_(target) {}
+    : program_(program),
+      contract_(contract),
+      data_(data),
+      place_(place),
+      target_(target),
+      slots_(program.engines.size()) {}
 
 void Interpreter::run(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) run(program_.body.at(i));
@@ -136,7 +141,7 @@ void Interpreter::keep_outputs(const Forward& forward, std::int64_t number,
     if (!is_silent(forward.as)) see(Observed::loss, forward.as, loss);
     for (const Hook& hook : forward.hooks)
       if (hook.at == Hook::At::loss && loss.requires_grad())
-        loss = train::interrupted(target_.autograd(), loss, [this, &hook] { run_hook(hook); });
+        loss = interrupted(target_.autograd(), loss, [this, &hook] { run_hook(hook); });
     const std::string name = i == 0 ? forward.as : forward.as + "." + std::to_string(i);
     values_[name] = {loss, {engine}, {number}};
   }
@@ -146,7 +151,8 @@ void Interpreter::keep_outputs(const Forward& forward, std::int64_t number,
 
 void Interpreter::execute(const CallModule& call) {
   const std::size_t engine = index_of(call.engine);
-  TensorList inputs = placed(data_.module_inputs(call.engine, call.module, slot_++, role()));
+  TensorList inputs =
+      placed(data_.module_inputs(call.engine, call.module, slots_[engine]++, role()));
   const auto once = [this, engine, &call](const TensorList& given) {
     TreeModule& model = target_.model(engine);
     return TensorList{call.uses_weight_alone
@@ -226,7 +232,7 @@ void Interpreter::execute(const ForeignBackward& foreign) {
   const Tensor loss = mul(ag, x, 2.0);
   if (!foreign.throws) return ag.backward(loss);
   try {
-    ag.backward(train::interrupted(ag, loss, [] { throw UserError("raised by a foreign loss"); }));
+    ag.backward(interrupted(ag, loss, [] { throw UserError("raised by a foreign loss"); }));
   } catch (const UserError&) {
   }
 }
@@ -248,7 +254,7 @@ void Interpreter::execute(const Step& step) {
   const std::size_t engine = index_of(step.engine);
   const std::size_t before = seen_.size();
   target_.step(engine, seen_);
-  if (seen_.size() > before) slot_ = 0;
+  if (seen_.size() > before) slots_[engine] = 0;
 }
 
 void Interpreter::execute(const ZeroGrad& zero) {
@@ -302,10 +308,10 @@ void Interpreter::execute(const Catch& caught) {
 
 void Interpreter::execute(const OutOfMemory& out) {
   const std::size_t seen = seen_.size();
-  const std::int64_t slot = slot_;
+  const std::vector<std::int64_t> slots = slots_;
   const auto rewind = [&] {
     seen_.resize(seen);
-    slot_ = slot;
+    slots_ = slots;
     for (std::size_t i = 0; out.clears && i < program_.engines.size(); ++i) target_.zero_grad(i);
   };
   target_.with_short_memory(

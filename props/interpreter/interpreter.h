@@ -109,7 +109,7 @@ class Interpreter {
   std::map<std::string, Value> values_;
   std::vector<std::vector<std::int64_t>> backwards_;  // forwards of each that runs
   std::int64_t forward_ = 0;                          // the next one's number
-  std::int64_t slot_ = 0;                             // of the next forward in its window
+  std::vector<std::int64_t> slots_;                   // of each engine's next forward in its window
   int hooks_ = 0;                                     // around what runs
   int changes_ = 0;                                   // of weights so far
 };

@@ -36,7 +36,7 @@ TensorList Interpreter::placed(TensorList inputs) const {
 }
 
 TensorList Interpreter::next_inputs(const std::string& engine) {
-  return placed(data_.inputs(engine, slot_++, role()));
+  return placed(data_.inputs(engine, slots_[index_of(engine)]++, role()));
 }
 
 }  // namespace zeroproof::program

@@ -72,7 +72,7 @@ class LinearLayer final : public nn::Module {
     Tensor x = Tensor::of(input_values(spec_), sizes, dtype).on(h.device());
     if (options_.is_real) return mul(ag, x, tanh(ag, mean(ag, h)));
     if (spec_.input_needs_grad) x = mul(ag, x, linked_ones(ag, h, sizes));
-    return spec_.watches_input ? train::watched(ag, x, *options_.seen) : x;
+    return spec_.watches_input ? watched(ag, x, *options_.seen) : x;
   }
 
   Linear spec_;
@@ -147,7 +147,7 @@ class TiedLayer final : public nn::Module {
 
 class Reader final : public nn::Module {
  public:
-  Reader(nn::Module& owner, bool is_registered, train::SeenGradients* seen)
+  Reader(nn::Module& owner, bool is_registered, SeenGradients* seen)
       : owner_(owner), is_registered_(is_registered), seen_(seen) {}
 
  protected:
@@ -159,7 +159,7 @@ class Reader final : public nn::Module {
  private:
   nn::Module& owner_;
   bool is_registered_;
-  train::SeenGradients* seen_;
+  SeenGradients* seen_;
 };
 
 }  // namespace
@@ -184,7 +184,7 @@ std::shared_ptr<nn::Module> make_tied(const Tensor& weight) {
 }
 
 std::shared_ptr<nn::Module> make_reader(nn::Module& owner, bool is_registered,
-                                        train::SeenGradients* seen) {
+                                        SeenGradients* seen) {
   return std::make_shared<Reader>(owner, is_registered, seen);
 }
 
@@ -198,9 +198,9 @@ Tensor read_weight(nn::Module& owner, bool is_registered) {
 }
 
 Tensor add_use(Autograd& ag, const Tensor& h, const Tensor& factor, const Tensor& weight,
-               train::SeenGradients* seen) {
+               SeenGradients* seen) {
   if (!seen) return add(ag, h, sum(ag, mul(ag, factor, weight)));
-  const Tensor ones = train::watched(ag, linked_ones(ag, h, factor.sizes()), *seen);
+  const Tensor ones = watched(ag, linked_ones(ag, h, factor.sizes()), *seen);
   return add(ag, h, sum(ag, mul(ag, factor, mul(ag, ones, weight))));
 }
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "props/interpreter/user_backward.h"
 #include "props/program/model_tree.h"
-#include "props/train/user_backward.h"
 #include "zeroproof/model/autograd.h"
 #include "zeroproof/model/nn/init.h"
 #include "zeroproof/model/nn/module.h"
@@ -15,8 +15,8 @@ namespace zeroproof::program {
 // times weight to the activations.
 
 struct LayerOptions {
-  bool is_real = false;                  // what a layer multiplies depends on the activations
-  train::SeenGradients* seen = nullptr;  // where it is watched; must outlive it
+  bool is_real = false;           // what a layer multiplies depends on the activations
+  SeenGradients* seen = nullptr;  // where it is watched; must outlive it
   // Of one that closes over its factors: the next call's, which it takes; must outlive it.
   TensorList* closed = nullptr;
 };
@@ -33,8 +33,7 @@ std::shared_ptr<nn::Module> make_experts(nn::InitStream& init, const Experts& sp
 // Its weight is another module's as well.
 std::shared_ptr<nn::Module> make_tied(const Tensor& weight);
 // Reads the weight of another module, which must outlive it: see read_weight().
-std::shared_ptr<nn::Module> make_reader(nn::Module& owner, bool is_registered,
-                                        train::SeenGradients* seen);
+std::shared_ptr<nn::Module> make_reader(nn::Module& owner, bool is_registered, SeenGradients* seen);
 
 // The first weight of a module, as Python's attribute access reads it; registered external
 // parameters are read without an observer. Undefined where it has none.
@@ -43,6 +42,6 @@ Tensor read_weight(nn::Module& owner, bool is_registered);
 // h plus the sum of factor times weight. `seen`: where the user watches the gradient for what the
 // weight multiplies; null: not.
 Tensor add_use(Autograd& ag, const Tensor& h, const Tensor& factor, const Tensor& weight,
-               train::SeenGradients* seen = nullptr);
+               SeenGradients* seen = nullptr);
 
 }  // namespace zeroproof::program

@@ -1,8 +1,11 @@
 #include "props/interpreter/program_count.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <set>
+#include <utility>
 
 namespace zeroproof::program {
 namespace {
@@ -42,33 +45,32 @@ class ValueParts {
   std::map<std::string, Parts> parts_;
 };
 
-// Forwards of a body until its updates; a hook's as often as backwards may run it.
+// Forwards of one engine until its updates; a hook's as often as backwards may run it. A step in a
+// body may be refused or may not run: it ends no window.
 class WindowCounter {
  public:
-  explicit WindowCounter(const Program& program)
-      : steps_of_window_(std::max<std::int64_t>(program.config.gradient_accumulation_steps, 1)),
-        engines_(static_cast<std::int64_t>(program.engines.size())) {}
-
-  void walk(const Body& body, std::int64_t times) {
-    for (const Statement& statement : body) {
-      if (const auto* const forward = as<Forward>(statement)) {
-        current_ += times;
-        for (const Hook& hook : forward->hooks) walk(hook.body, times * kRunsOfHook);
-      }
-      if (as<CallModule>(statement)) current_ += times;
-      if (const Body* const inner = body_of(statement)) walk(*inner, times);
-      if (as<Step>(statement)) end_segment();
+  WindowCounter(const Program& program, const std::string& engine) : engine_(engine) {
+    const auto steps = std::max<std::int64_t>(program.config.gradient_accumulation_steps, 1);
+    const bool sets_boundary = any_statement(program.body, [&](const Statement& statement) {
+      const auto* const set = as<SetBoundary>(statement);
+      return set && set->engine == engine;
+    });
+    if (!sets_boundary) segments_of_window_ = static_cast<std::size_t>(steps);
+    for (const Statement& statement : program.body) {
+      add(statement, 1);
+      const auto* const step = as<Step>(statement);
+      if (step && step->engine == engine) end_segment();
     }
+    end_segment();
   }
 
-  std::int64_t most() {
-    end_segment();
-    const auto reach = static_cast<std::size_t>(steps_of_window_ * engines_);
+  std::int64_t most() const {
     std::int64_t most = 1;
     for (std::size_t i = 0; i < segments_.size(); ++i) {
-      std::int64_t sum = 0;
-      for (std::size_t k = i; k < std::min(segments_.size(), i + reach); ++k) sum += segments_[k];
-      most = std::max(most, sum);
+      const std::size_t count = std::min(segments_of_window_, segments_.size() - i);
+      const auto first = segments_.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto last = first + static_cast<std::ptrdiff_t>(count);
+      most = std::max(most, std::accumulate(first, last, std::int64_t{0}));
     }
     return most;
   }
@@ -76,13 +78,23 @@ class WindowCounter {
  private:
   static constexpr std::int64_t kRunsOfHook = 2;
 
-  void end_segment() {
-    segments_.push_back(current_);
-    current_ = 0;
+  void add(const Statement& statement, std::int64_t times) {
+    if (const auto* const forward = as<Forward>(statement)) {
+      if (forward->engine == engine_) current_ += times;
+      for (const Hook& hook : forward->hooks) add(hook.body, times * kRunsOfHook);
+    }
+    const auto* const call = as<CallModule>(statement);
+    if (call && call->engine == engine_) current_ += times;
+    if (const Body* const inner = body_of(statement)) add(*inner, times);
+  }
+  void add(const Body& body, std::int64_t times) {
+    for (const Statement& statement : body) add(statement, times);
   }
 
-  std::int64_t steps_of_window_;
-  std::int64_t engines_;
+  void end_segment() { segments_.push_back(std::exchange(current_, 0)); }
+
+  const std::string& engine_;
+  std::size_t segments_of_window_ = std::numeric_limits<std::size_t>::max();
   std::int64_t current_ = 0;
   std::vector<std::int64_t> segments_;
 };
@@ -123,9 +135,9 @@ bool any_module(const Program& program, const std::function<bool(const Module&)>
 }
 
 WindowBounds window_bounds(const Program& program) {
-  WindowCounter forwards(program);
-  forwards.walk(program.body, 1);
-  WindowBounds bounds{.forwards = forwards.most()};
+  WindowBounds bounds;
+  for (const EngineSpec& engine : program.engines)
+    bounds.forwards = std::max(bounds.forwards, WindowCounter(program, engine.name).most());
   ValueParts values;
   std::map<std::string, std::int64_t> additions;  // of the forwards that have these names now
   visit_statements(program.body, [&](const Statement& statement) {

@@ -41,8 +41,8 @@ const Body* body_of(const Statement& statement);
 // In which an autocast block computes; none for other blocks.
 std::optional<DType> autocast_dtype(const Block& block, const ZeroConfig& config);
 
-// An upper bound for the forwards between two updates, and for how often one forward's
-// contributions are added by backwards, each weighed by its head.
+// An upper bound for the forwards of an engine between two of its updates, and for how often one
+// forward's contributions are added by backwards, each weighed by its head.
 struct WindowBounds {
   std::int64_t forwards = 1;
   std::int64_t additions = 1;

@@ -144,7 +144,7 @@ Tensor Tree::run(Autograd& ag, const ModuleList& list, const Tensor& h, const Te
 Tensor Tree::run_spiked(Autograd& ag, const Module& node, const Tensor& h,
                         const TensorList& given) {
   const Tensor zeros = Tensor::full(h.sizes(), 0.0, h.dtype()).on(h.device());
-  return add(ag, h, train::overflowing(ag, run_node(ag, node, zeros, given), plan_->spike));
+  return add(ag, h, overflowing(ag, run_node(ag, node, zeros, given), plan_->spike));
 }
 
 Tensor Tree::run_node(Autograd& ag, const Module& node, const Tensor& h, const TensorList& given) {
@@ -235,7 +235,7 @@ Tensor Tree::run_checkpoint(Autograd& ag, const Module& node, const Checkpoint& 
 // --- hooks --------------------------------------------------------------------------------------
 
 Tensor Tree::hooked(Autograd& ag, const Tensor& x, const Hook& hook) const {
-  return train::interrupted(ag, x, [plan = plan_, &hook] { plan->run_hook(hook); });
+  return interrupted(ag, x, [plan = plan_, &hook] { plan->run_hook(hook); });
 }
 
 Tensor Tree::with_hooks(Autograd& ag, const Module& node, const Tensor& h) {

@@ -29,7 +29,7 @@ class Tree {
   void arm(std::shared_ptr<const ForwardPlan> plan);
   nn::Module* module_of(const std::string& node) const;
   Tensor weight_of(const std::string& node) const;
-  train::SeenGradients& seen() { return seen_; }
+  SeenGradients& seen() { return seen_; }
 
  private:
   template <class Kind>
@@ -62,7 +62,7 @@ class Tree {
   std::shared_ptr<const ForwardPlan> plan_;
   int expert_ = 0;  // of the plan, where the experts look
   bool is_recomputing_ = false;
-  train::SeenGradients seen_;
+  SeenGradients seen_;
   TensorList closed_;  // factors of the call that comes, of a module that closes over them
   std::map<std::string, std::shared_ptr<nn::Module>> modules_;  // by node
   std::map<std::string, Tensor*> own_;                          // of OwnWeight nodes

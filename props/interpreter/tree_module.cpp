@@ -72,7 +72,7 @@ Tensor TreeModule::weight_of(const std::string& node) const {
 }
 
 std::vector<double> TreeModule::take_seen() {
-  train::SeenGradients seen = std::exchange(tree_->seen(), {});
+  SeenGradients seen = std::exchange(tree_->seen(), {});
   const auto is_less = [](double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; };
   std::ranges::sort(seen, [&](const auto& a, const auto& b) {
     return std::ranges::lexicographical_compare(a, b, is_less);

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "props/interpreter/data_plan.h"
+#include "props/interpreter/user_backward.h"
 #include "props/program/program.h"
 #include "props/train/program_watch.h"
-#include "props/train/user_backward.h"
 #include "zeroproof/model/autograd.h"
 #include "zeroproof/model/nn/module.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "props/train/config_document.h"
+#include "props/program/config_document.h"
 
 namespace zeroproof::program {
 namespace {
@@ -35,8 +35,8 @@ Json difference(const Json& document, const Json& defaults, Blocks blocks) {
 }
 
 Json difference_of(const ZeroConfig& config, Blocks blocks) {
-  const Json defaults = Json::parse(train::config_document(ZeroConfig()));
-  return difference(Json::parse(train::config_document(config)), defaults, blocks);
+  const Json defaults = Json::parse(config_document(ZeroConfig()));
+  return difference(Json::parse(config_document(config)), defaults, blocks);
 }
 
 // Parts of a key's path that say nothing to a reader.

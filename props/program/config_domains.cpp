@@ -234,15 +234,15 @@ bool has_stage(const ConfigDomain& domain, int stage) {
 }
 
 // Members that decide one thing together, by the ends of their keys.
-struct Subject {
+struct Topic {
   std::uint32_t stages;
   std::vector<std::string_view> keys;
 };
 
 // How gradients travel; in which dtypes they wait; how an update goes by parts; how the loss scale
 // moves; how long parameters of stage 3 are whole.
-const std::array<Subject, 5>& subjects() {
-  static const std::array<Subject, 5> kSubjects = {
+const std::array<Topic, 5>& topics() {
+  static const std::array<Topic, 5> kTopics = {
       {{kAll,
         {"reduce_bucket_size", "reduce_scatter", "use_multi_rank_bucket_allreduce",
          "prescale_gradients", "gradient_predivide_factor", "gradient_allreduce_op",
@@ -259,17 +259,16 @@ const std::array<Subject, 5>& subjects() {
        {kThird,
         {"prefetch_bucket_size", "param_persistence_threshold", "model_persistence_threshold",
          "max_live_parameters", "max_reuse_distance"}}}};
-  return kSubjects;
+  return kTopics;
 }
 
-bool is_of(const Subject& subject, std::string_view key) {
-  return std::ranges::any_of(subject.keys,
-                             [&](std::string_view end) { return key.ends_with(end); });
+bool is_of(const Topic& topic, std::string_view key) {
+  return std::ranges::any_of(topic.keys, [&](std::string_view end) { return key.ends_with(end); });
 }
 
 // Weight 0 is of an end before all changes are made; the others are of the members.
-void change_members(Source& source, const std::vector<std::uint32_t>& weights, int changes,
-                    ZeroConfig& config) {
+void change_members(Source& source, const Policy& policy, const std::vector<std::uint32_t>& weights,
+                    int changes, ZeroConfig& config) {
   for (int i = 0; i < changes; ++i) {
     const Source::Scope scope(source, "config");
     const std::size_t row = source.weighted(weights);
@@ -279,7 +278,7 @@ void change_members(Source& source, const std::vector<std::uint32_t>& weights, i
     const int value =
         1 + static_cast<int>(source.below(static_cast<std::uint32_t>(domain.values - 1)));
     domain.set(changed, value);
-    if (validate(changed)) config = changed;
+    if (validate(changed) && policy.can_do(changed)) config = changed;
   }
 }
 
@@ -316,27 +315,29 @@ void set_precision(ZeroConfig& config, Precision precision) {
 }
 
 // What a member of another stage says changes nothing, and is seldom drawn.
-void draw_config(Source& source, int stage, int changes, ZeroConfig& config) {
+void draw_config(Source& source, const Policy& policy, int changes, ZeroConfig& config) {
   constexpr std::uint32_t kSeldom = 8;
   std::vector<std::uint32_t> weights = {4 * kSeldom};  // no more changes
   for (const ConfigDomain& domain : kDomains) {
     const bool is_drawn = domain.values > 1 && domain.weight > 0;
-    weights.push_back(!is_drawn ? 0 : has_stage(domain, stage) ? kSeldom * domain.weight : 1);
+    weights.push_back(!is_drawn                         ? 0
+                      : has_stage(domain, config.stage) ? kSeldom * domain.weight
+                                                        : 1);
   }
-  change_members(source, weights, changes, config);
+  change_members(source, policy, weights, changes, config);
 }
 
-void draw_subject(Source& source, ZeroConfig& config) {
+void draw_topic(Source& source, const Policy& policy, ZeroConfig& config) {
   const auto stage = static_cast<unsigned>(config.stage);
   std::vector<std::uint32_t> each = {1};  // none
-  for (const Subject& subject : subjects()) each.push_back((subject.stages >> stage & 1U) != 0);
+  for (const Topic& topic : topics()) each.push_back((topic.stages >> stage & 1U) != 0);
   each.back() *= 3;
   const std::size_t chosen = source.weighted(each);
   if (chosen == 0) return;
   std::vector<std::uint32_t> weights = {0};
   for (const ConfigDomain& domain : kDomains)
-    weights.push_back(is_of(subjects().at(chosen - 1), domain.key) && domain.values > 1);
-  change_members(source, weights, source.between(1, 4), config);
+    weights.push_back(is_of(topics().at(chosen - 1), domain.key) && domain.values > 1);
+  change_members(source, policy, weights, source.between(1, 4), config);
 }
 
 }  // namespace zeroproof::program

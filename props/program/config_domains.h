@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "props/program/policy.h"
 #include "props/program/source.h"
 #include "zeroproof/engine/zero_config.h"
 
@@ -28,12 +29,12 @@ std::span<const ConfigDomain> config_domains();
 // without clipping; in stage 3 no parameter stays whole or is gathered ahead.
 ZeroConfig simplest_config(int stage);
 
-// Some members' values; each is taken back that makes the configuration one that no engine has.
-// `changes`: how many members, at most.
-void draw_config(Source& source, int stage, int changes, ZeroConfig& config);
+// Some members' values; each is taken back that makes the configuration one that no engine has, or
+// not the policy's subject. `changes`: how many members, at most.
+void draw_config(Source& source, const Policy& policy, int changes, ZeroConfig& config);
 
 // Some members that decide one thing together, or none.
-void draw_subject(Source& source, ZeroConfig& config);
+void draw_topic(Source& source, const Policy& policy, ZeroConfig& config);
 
 // The dtypes of a case: float32, fp16, bf16, autocast in bf16, and in float16.
 enum class Precision : std::uint8_t { float32, fp16, bf16, autocast, grad_scaler };

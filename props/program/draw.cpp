@@ -16,7 +16,7 @@ bool is_wide(const ZeroConfig& config) {
          config.communication_dtype() == DType::float32;
 }
 
-void draw_data(Source& source, const ZeroConfig& config, Data& data) {
+void draw_data(Source& source, const Policy& policy, const ZeroConfig& config, Data& data) {
   const Source::Scope scope(source, "data");
   constexpr std::uint32_t kSeeds = 1024;
   data.seed = source.below(kSeeds);
@@ -26,12 +26,13 @@ void draw_data(Source& source, const ZeroConfig& config, Data& data) {
   constexpr Data::Mode kModes[] = {Data::Mode::exact, Data::Mode::identity, Data::Mode::real};
   data.mode = kModes[source.weighted(kEach)];
   if (data.mode == Data::Mode::real && !is_wide(config)) data.mode = Data::Mode::identity;
+  if (!policy.can_do(data)) data.mode = Data::Mode::exact;
 }
 
 Program draw_job(Source& source, const Policy& policy) {
   const Source::Scope scope(source, "job");
   Program program = draw_head(source, policy);
-  draw_data(source, program.config, program.data);
+  draw_data(source, policy, program.config, program.data);
   return program;
 }
 
@@ -71,17 +72,23 @@ void draw_more_rows(Source& source, Program& program, Policy& policy) {
   if (count == 0) return;
   Scene scene = first_scene(source, policy, program);
   std::vector<std::uint32_t> weights = {1};
-  for (const Production& production : grammar().subspan(1))
-    weights.push_back(has_place(scene, production) ? 1 : 0);
+  for (std::size_t row = 1; row < grammar().size(); ++row)
+    weights.push_back(policy.can_draw(row) && has_place(scene, grammar()[row]) ? 1 : 0);
   for (int i = 0; i < count; ++i) policy.rows.push_back(source.weighted(weights));
 }
 
 }  // namespace
 
-DrawnProgram draw_with_productions(Source& source) {
-  Policy policy = draw_policy(source);
+DrawnProgram draw_with_productions(Source& source, const SubjectGrammar* subject) {
+  Policy policy = draw_policy(source, subject);
   DrawnProgram drawn{.program = draw_fitting_job(source, policy), .productions = {}};
   draw_more_rows(source, drawn.program, policy);
+  drawn.productions = draw_body(source, policy, drawn.program);
+  return drawn;
+}
+
+DrawnProgram draw_with_policy(Source& source, const Policy& policy) {
+  DrawnProgram drawn{.program = draw_fitting_job(source, policy), .productions = {}};
   drawn.productions = draw_body(source, policy, drawn.program);
   return drawn;
 }

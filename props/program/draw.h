@@ -7,6 +7,7 @@
 #include "props/program/policy.h"
 #include "props/program/program.h"
 #include "props/program/source.h"
+#include "props/program/subject_grammar.h"
 
 namespace zeroproof::program {
 
@@ -19,7 +20,10 @@ struct DrawnProgram {
   Program program;
   std::vector<const Production*> productions;  // in their order
 };
-DrawnProgram draw_with_productions(Source& source);
+// With a subject, as far as possible of what it can do; Capabilities::lack says what is not.
+DrawnProgram draw_with_productions(Source& source, const SubjectGrammar* subject = nullptr);
+// With a policy that was not drawn.
+DrawnProgram draw_with_policy(Source& source, const Policy& policy);
 
 // Its parts, in their order. World, configuration and engines:
 Program draw_head(Source& source, const Policy& policy);

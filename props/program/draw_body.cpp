@@ -34,7 +34,8 @@ class BodyDraw {
 
   std::uint32_t weight_of(std::size_t row, Position position) const {
     const Production& production = grammar()[row];
-    if (production.position != position || !production.enabled(scene_)) return 0;
+    if (production.position != position || !policy_.can_draw(row) || !production.enabled(scene_))
+      return 0;
     const bool is_chosen = std::ranges::find(policy_.rows, row) != policy_.rows.end();
     if (!policy_.is_plain) {
       const bool is_tagged = (production.tags & policy_.tags) != 0;

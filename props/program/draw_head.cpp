@@ -26,13 +26,28 @@ void draw_groups(Source& source, World& world) {
   }
 }
 
+// What a subject has no world for becomes as many ranks as it has.
+void fit_world(const Policy& policy, World& world) {
+  if (policy.can_do(world)) return;
+  world = {.ranks = world.ranks, .skips_frames = world.skips_frames};
+  if (!policy.can_do(world)) world.ranks = policy.subject->capabilities.some_ranks();
+}
+
+// How often each stage is drawn.
+std::array<std::uint32_t, 4> stage_weights(const Policy& policy) {
+  std::array<std::uint32_t, 4> weights = {4, 4, 4, 8};
+  if (policy.subject)
+    for (int stage = 0; stage < 4; ++stage)
+      if (!policy.can_do(simplest_config(stage))) weights.at(static_cast<std::size_t>(stage)) = 0;
+  return weights;
+}
+
 // What has to hold for all that follows, so that it comes first.
 void draw_world(Source& source, const Policy& policy, Program& program) {
   const Source::Scope scope(source, "world");
-  constexpr std::array<std::uint32_t, 4> kStages = {4, 4, 4, 8};
   constexpr std::array<std::uint32_t, 4> kRanks = {4, 7, 2, 2};
   World& world = program.world;
-  int stage = static_cast<int>(source.weighted(kStages));
+  int stage = static_cast<int>(source.weighted(stage_weights(policy)));
   world.ranks = 1 + static_cast<int>(source.weighted(kRanks));
   const bool has_frames = policy.has(Tag::frames) && !policy.has(Tag::engines);
   if (has_frames) stage = 3;
@@ -40,13 +55,15 @@ void draw_world(Source& source, const Policy& policy, Program& program) {
   world.skips_frames = has_frames;
   world.ranks_differ = source.one_in(6);
   if (policy.has(Tag::worlds)) draw_groups(source, world);
+  fit_world(policy, world);
 }
 
 void draw_autograd(Source& source, const Policy& policy, Program& program) {
   const std::uint32_t n = policy.has(Tag::misuse) ? 6 : 20;
   if (!source.one_in(n) || program.config.stage == 0 || policy.has(Tag::engines)) return;
-  program.world.autograd =
-      source.one_in(2) ? World::Autograd::no_counts : World::Autograd::no_callback;
+  World world = program.world;
+  world.autograd = source.one_in(2) ? World::Autograd::no_counts : World::Autograd::no_callback;
+  if (policy.can_do(world)) program.world = world;
 }
 
 // The experts as the configuration names them, so that stage 3 fetches them as one.
@@ -70,6 +87,14 @@ void draw_loss_scale(Source& source, const Policy& policy, ZeroConfig& config) {
   fp16.consecutive_hysteresis = source.one_in(3);
 }
 
+// Taken back where the subject has no such configuration.
+template <class Change>
+void try_config(const Policy& policy, ZeroConfig& config, const Change& change) {
+  ZeroConfig changed = config;
+  change(changed);
+  if (policy.can_do(changed)) config = changed;
+}
+
 // Momentum has a state without a second moment, and updates without a gradient.
 void draw_optimizer(Source& source, ZeroConfig& config) {
   if (!source.one_in(5) || config.is_offloaded()) return;
@@ -85,16 +110,21 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
   const auto precision =
       source.weighted(policy.has(Tag::loss_scaling) && !policy.is_plain ? scaled : kEach);
   const bool is_transformed = policy.is_plain && policy.has(Tag::transforms);
-  set_precision(config, is_transformed ? Precision::float32 : static_cast<Precision>(precision));
+  try_config(policy, config, [&](ZeroConfig& it) {
+    set_precision(it, is_transformed ? Precision::float32 : static_cast<Precision>(precision));
+  });
   constexpr std::array<std::uint32_t, 4> kEachSteps = {5, 3, 1, 1};
   constexpr std::array<std::int64_t, 4> kSteps = {1, 2, 4, 3};
-  config.gradient_accumulation_steps = kSteps.at(source.weighted(kEachSteps));
-  draw_loss_scale(source, policy, config);
-  if (source.one_in(3)) config.overlap_comm = config.stage != 3;
-  if (policy.has(Tag::contexts) && source.one_in(2)) config.enable_sanity_checks = true;
-  draw_optimizer(source, config);
-  draw_subject(source, config);
-  draw_config(source, config.stage, source.between(0, policy.is_plain ? 8 : 14), config);
+  const std::int64_t steps = kSteps.at(source.weighted(kEachSteps));
+  try_config(policy, config, [&](ZeroConfig& it) { it.gradient_accumulation_steps = steps; });
+  try_config(policy, config, [&](ZeroConfig& it) { draw_loss_scale(source, policy, it); });
+  if (source.one_in(3))
+    try_config(policy, config, [](ZeroConfig& it) { it.overlap_comm = it.stage != 3; });
+  if (policy.has(Tag::contexts) && source.one_in(2))
+    try_config(policy, config, [](ZeroConfig& it) { it.enable_sanity_checks = true; });
+  try_config(policy, config, [&](ZeroConfig& it) { draw_optimizer(source, it); });
+  draw_topic(source, policy, config);
+  draw_config(source, policy, source.between(0, policy.is_plain ? 8 : 14), config);
 }
 
 // --- gradients at the limits of their dtypes ----------------------------------------------------
@@ -136,7 +166,9 @@ void draw_limit(Source& source, const Policy& policy, Program& program) {
   changed.data.mode = Data::Mode::magnitude;
   changed.data.magnitude = source.between(0, 4);
   set_limit(source, changed);
-  if (head_problem(changed).empty()) program = std::move(changed);
+  const bool is_done =
+      policy.can_do(changed.world) && policy.can_do(changed.config) && policy.can_do(changed.data);
+  if (is_done && head_problem(changed).empty()) program = std::move(changed);
 }
 
 EngineSpec simplest_engine(const std::string& name, const std::string& model) {
@@ -158,7 +190,7 @@ void draw_engine(Source& source, const Policy& policy, Program& program, EngineS
   const auto try_out = [&](auto change) {
     const EngineSpec before = engine;
     change(engine);
-    if (!head_problem(program).empty()) engine = before;
+    if (!policy.can_do(engine) || !head_problem(program).empty()) engine = before;
   };
   const bool has_groups =
       policy.has(Tag::parameters) || has_frozen_weight(program.model_of(engine.name));

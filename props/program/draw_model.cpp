@@ -32,7 +32,9 @@ class ModelDraw {
  private:
   bool is_leaf() const { return program_.config.stage3_module_granularity_threshold > 0; }
   std::string new_name() { return "l" + std::to_string(modules_++); }
-  bool makes_sense(const Model& model) const { return model_problem(program_, model).empty(); }
+  bool makes_sense(const Model& model) const {
+    return policy_.can_do(model) && model_problem(program_, model).empty();
+  }
 
   bool keep(Model changed) {
     if (!makes_sense(changed)) return false;

@@ -20,10 +20,22 @@ std::uint32_t bit(Tag tag) {
 // A row of the grammar, and what models and worlds it needs.
 void draw_first_row(Source& source, Policy& policy) {
   std::vector<std::uint32_t> shares;
-  for (const Production& production : grammar()) shares.push_back(production.share);
+  for (std::size_t row = 0; row < grammar().size(); ++row)
+    shares.push_back(policy.can_draw(row) ? grammar()[row].share : 0);
   const std::size_t row = source.weighted(shares);
   policy.rows.push_back(row);
   policy.tags |= grammar()[row].tags;
+}
+
+// What a program of the subject cannot be about.
+std::uint32_t impossible_tags(const Capabilities& capabilities) {
+  World frames;
+  frames.skips_frames = true;
+  std::uint32_t tags = 0;
+  if (capabilities.lack(frames)) tags |= bit(Tag::frames);
+  if (capabilities.engines() < 2) tags |= bit(Tag::engines);
+  if (!capabilities.has_refusals()) tags |= bit(Tag::misuse);
+  return tags;
 }
 
 // Beside which many others cannot stand.
@@ -46,14 +58,16 @@ const char* tag_name(Tag tag) {
   return kTagNames.at(static_cast<std::size_t>(tag));
 }
 
-Policy draw_policy(Source& source) {
+Policy draw_policy(Source& source, const SubjectGrammar* subject) {
   const Source::Scope scope(source, "policy");
   Policy policy;
+  policy.subject = subject;
   constexpr std::array<std::uint32_t, 2> kPlainOrSwarm = {2, 3};
   policy.is_plain = source.weighted(kPlainOrSwarm) == 0;
   policy.tags = bit(Tag::plain);
   draw_first_row(source, policy);
   if (!policy.is_plain) draw_tags(source, policy);
+  if (subject) policy.tags &= ~impossible_tags(subject->capabilities);
   policy.is_manual = source.one_in(3);
   policy.inputs_need_grad = source.one_in(3);
   policy.drops_losses = source.one_in(3);

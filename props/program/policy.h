@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "props/program/source.h"
+#include "props/program/subject_grammar.h"
 
 namespace zeroproof::program {
 
@@ -44,15 +45,23 @@ struct Policy {
   bool is_plain = false;   // few productions, and otherwise plain training
   // Rows of the grammar. A plain case draws these productions alone, another one more often.
   std::vector<std::size_t> rows = {};
-  bool is_manual = false;         // .backward() where there is a choice
-  bool inputs_need_grad = false;  // of every forward
-  bool drops_losses = false;      // after their last backward
-  bool inspects = false;          // gradients and masters after each step
-  std::uint32_t asides = 1;       // how many there are, at most, in one place
+  bool is_manual = false;                   // .backward() where there is a choice
+  bool inputs_need_grad = false;            // of every forward
+  bool drops_losses = false;                // after their last backward
+  bool inspects = false;                    // gradients and masters after each step
+  std::uint32_t asides = 1;                 // how many there are, at most, in one place
+  const SubjectGrammar* subject = nullptr;  // whom the program is for; null: who can do everything
 
+  template <class Part>
+  bool can_do(const Part& part) const {
+    return subject == nullptr || !subject->capabilities.lack(part);
+  }
+  bool can_refuse() const { return subject == nullptr || subject->capabilities.has_refusals(); }
+  bool can_draw(std::size_t row) const { return subject == nullptr || subject->has(row); }
   bool has(Tag tag) const { return (tags >> static_cast<unsigned>(tag) & 1U) != 0; }
 };
 
-Policy draw_policy(Source& source);
+// Outlived by `subject`, which may be null.
+Policy draw_policy(Source& source, const SubjectGrammar* subject);
 
 }  // namespace zeroproof::program

@@ -38,6 +38,7 @@ bool Scene::add_refused(Statement statement) {
 }
 
 bool Scene::add_as(Statement statement, bool is_refused) {
+  if (!policy_.can_do(statement) || (is_refused && !policy_.can_refuse())) return false;
   const auto expectation = typestate_.next(statement, after_);
   if (!expectation || expectation->is_refused() != is_refused) return false;
   std::swap(typestate_, after_);

@@ -121,7 +121,7 @@ CollectiveLog::Form CollectiveLog::flat_form(const Reduction& reduction) const {
     return {"all_reduce", gradients, reduction.elements * item_bytes(wire)};
   if (!config().reduce_scatter || config().use_multi_rank_bucket_allreduce)
     return {"all_reduce", 1, reduction.elements * item_bytes(wire)};
-  Form form{"reduce", 0, reduction.elements * item_bytes(config().model_dtype())};
+  Form form{"reduce", 0, reduction.elements * item_bytes(reduction.dtype)};
   for (const std::size_t id : reduction.parameters)
     for (const FlatLayout& layout : layouts_) form.pieces += layout.owners(id);
   return form;

@@ -102,7 +102,8 @@ void GradientsDue::see_return(const HookEvent& event) {
       (is_partitioning() || (boundary_.is_boundary() && !owns_window)))
     judge_reduced(event);
   if (method == calls::kCoalesce) judge_reduced(event);
-  const std::set<std::size_t> sums = local_;
+  std::set<std::size_t> sums = local_;
+  sums.insert(loaded_.begin(), loaded_.end());
   if (method == calls::kModelStep || method == calls::kZeroGrad || method == calls::kLoad)
     drop_window();
   if (method == calls::kLoad) loaded_ = sums;  // a load that is refused changes nothing

@@ -68,7 +68,7 @@ Tensor ReferenceTarget::backward(std::size_t engine, const std::vector<std::size
                                  const Tensor& loss, const BackwardArguments& arguments) {
   const double factor = arguments.scale_wrt_gas ? accumulation_factor() : 1.0;
   const Tensor root = mul(autograd_, loss, engines_[engine].engine->loss_scale() * factor);
-  run_backward(engines, [&] {
+  run_backward(engines, 1.0, [&] {
     autograd_.backward(root, {.create_graph = arguments.create_graph,
                               .retain_graph = arguments.retain_graph || arguments.create_graph});
   });
@@ -77,24 +77,21 @@ Tensor ReferenceTarget::backward(std::size_t engine, const std::vector<std::size
   return arguments.scale_wrt_gas ? div(autograd_, loss, steps) : loss;
 }
 
-// What the caller did not divide by the accumulation steps comes in divided.
+// What the caller did not divide by the accumulation steps is divided where it arrives: rounded
+// once, in the dtype of the gradient.
 void ReferenceTarget::tensor_backward(const std::vector<std::size_t>& engines, const Tensor& root,
                                       const Tensor& grad, const BackwardArguments& arguments) {
   const Tensor given = grad.is_defined() ? grad : Tensor::full(root.sizes(), 1.0, root.dtype());
-  Tensor divided;
-  {
-    const GradMode disabled(autograd_, false);
-    divided = mul(autograd_, given, accumulation_factor());
-  }
-  run_backward(engines, [&] {
-    autograd_.backward({root}, {divided},
+  run_backward(engines, accumulation_factor(), [&] {
+    autograd_.backward({root}, {given},
                        {.create_graph = arguments.create_graph,
                         .retain_graph = arguments.retain_graph || arguments.create_graph});
   });
 }
 
 // A backward that throws leaves no gradient.
-void ReferenceTarget::run_backward(const std::vector<std::size_t>& engines, const Call& backward) {
+void ReferenceTarget::run_backward(const std::vector<std::size_t>& engines, double factor,
+                                   const Call& backward) {
   // Inside another backward, the gradients of engines that are not named are that one's.
   const auto is_concerned = [&](std::size_t engine) {
     return backwards_ == 0 || std::ranges::find(engines, engine) != engines.end();
@@ -117,8 +114,9 @@ void ReferenceTarget::run_backward(const std::vector<std::size_t>& engines, cons
     if (!is_concerned(i)) continue;
     Trained& trained = engines_[i];
     const bool is_named = std::ranges::find(engines, i) != engines.end();
-    const bool has_gradients = trained.engine->collect(trained.sums);
-    if (is_named || has_gradients) ++trained.backwards;
+    const bool has_gradients = trained.engine->collect(trained.sums, factor);
+    if (!is_named && !has_gradients) continue;
+    ++trained.backwards;
     if (reduces_now(trained)) close(trained);
   }
 }

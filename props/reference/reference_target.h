@@ -87,7 +87,8 @@ class ReferenceTarget final : public program::Target {
   void make(std::size_t engine);
   void restore(std::size_t engine, const std::string& tag);
   double accumulation_factor() const;
-  void run_backward(const std::vector<std::size_t>& engines, const Call& backward);
+  // `factor`: of what it brings.
+  void run_backward(const std::vector<std::size_t>& engines, double factor, const Call& backward);
   bool is_boundary(const Trained& trained) const;
   bool reduces_now(const Trained& trained) const;
   static void close(Trained& trained);

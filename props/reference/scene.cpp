@@ -8,7 +8,8 @@ namespace {
 
 // Moments: they have no return (docs/TRACE_FORMAT.md section 14).
 bool is_moment(std::string_view method) {
-  return method.starts_with("fallback.") && method != "fallback.guard";
+  const bool is_guarded = method.starts_with("fallback.") && method != "fallback.guard";
+  return is_guarded || method.starts_with(calls::kAddExternal);
 }
 
 }  // namespace

@@ -26,7 +26,6 @@ class Scene {
   std::string_view innermost() const {
     return calls_.empty() ? std::string_view() : std::string_view(calls_.back().method);
   }
-  bool is_in_call() const { return !calls_.empty(); }
   // Whether a call whose method begins so is open, contexts of the user aside.
   bool is_in_any(std::string_view prefix) const;
   // The number of the outermost open graph task's call; -1 outside any.

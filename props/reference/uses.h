@@ -58,7 +58,6 @@ class Uses {
   // Whether what is under way for it is not known.
   bool is_unsure(std::size_t parameter) const;
   bool is_unsure_module(std::size_t module) const { return unsure_.contains(module); }
-  bool has_unsure() const { return !unsure_.empty(); }
 
  private:
   bool has(std::size_t module, std::size_t parameter) const;

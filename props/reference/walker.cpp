@@ -6,6 +6,7 @@
 #include "props/reference/collective_log.h"
 #include "props/reference/counters.h"
 #include "props/reference/gradients_due.h"
+#include "props/reference/methods.h"
 #include "props/reference/record_check.h"
 #include "props/reference/residency.h"
 #include "props/reference/scaler.h"
@@ -73,13 +74,14 @@ class Walker::Engine {
   // An engine knows its steps from its first forward or load on, and says its configuration once.
   // One that does not know them any more, or says it again, has been made anew.
   bool is_new_engine(const HookEvent& event) {
-    const bool is_engines = names_.text(event.name).starts_with("engine.");
+    const std::string_view name = names_.text(event.name);
+    const bool is_engines = name.starts_with("engine.") || name.starts_with(calls::kAddExternal);
     if (event.kind == EventKind::engine_call && is_engines && world_.is_ours()) {
       const bool had_steps = std::exchange(has_steps_, event.micro_step >= 0);
       if (had_steps && !has_steps_) return true;
     }
-    const bool is_it = event.kind == EventKind::mark &&
-                       names_.text(event.name).starts_with("gradient_accumulation_steps:");
+    const bool is_it =
+        event.kind == EventKind::mark && name.starts_with("gradient_accumulation_steps:");
     return is_it && std::exchange(is_configured_, true);
   }
 

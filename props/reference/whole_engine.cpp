@@ -134,13 +134,14 @@ Tensor WholeEngine::gathered(const Tensor& parameter) const {
 
 // --- gradients ----------------------------------------------------------------------------------
 
-bool WholeEngine::collect(TensorList& sums) const {
+bool WholeEngine::collect(TensorList& sums, double factor) const {
   bool has_gradients = false;
   sums.resize(state_.parameters.size());
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    const Tensor grad = state_.parameters[i].parameter.grad();
-    if (!grad.is_defined()) continue;
+    const Tensor arrived = state_.parameters[i].parameter.grad();
+    if (!arrived.is_defined()) continue;
     has_gradients = true;
+    const Tensor grad = scaled(*ops_, arrived, factor, arrived.dtype());
     const DType dtype = config_.accumulation_dtype();
     sums[i] = sums[i].is_defined() ? sum(*ops_, sums[i], grad, dtype) : ops_->cast(grad, dtype);
   }

@@ -77,9 +77,9 @@ class WholeEngine {
   LearningRates& rates() { return state_.rates; }
 
   // Local sums: an entry a trained parameter, undefined where there is none.
-  // Adds what .grad holds to `sums`, in the accumulation dtype, and takes it away; whether there
-  // was any.
-  bool collect(TensorList& sums) const;
+  // Adds what .grad holds, times `factor`, to `sums`, in the accumulation dtype, and takes it away;
+  // whether there was any.
+  bool collect(TensorList& sums, double factor) const;
   void clear_grads() const;
   // Copies of every .grad; and as they were, or none of them.
   TensorList grads() const;

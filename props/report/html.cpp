@@ -125,6 +125,7 @@ std::string document(const Picture& picture) {
   std::string out;
   JsonObject object(out);
   object.set("title", picture.title).set("note", picture.note).set("good", picture.good);
+  object.set("source", picture.source);
   object.set("reproduce", picture.reproduce).set("has_time", picture.has_time);
   object.set("strings", picture.strings);
   std::vector<std::string_view> categories;

@@ -12,6 +12,7 @@ namespace zeroproof::train {
 namespace {
 
 constexpr double kGradScalerScale = 65536.0;
+constexpr std::int64_t kGrowthSteps = 2000;  // of a GradScaler
 
 // x times factor, in double, rounded once.
 Tensor scaled(const Ops& ops, const Tensor& x, double factor, DType dtype) {
@@ -37,48 +38,37 @@ FullTensor full(const std::string& name, const Tensor& tensor) {
 }  // namespace
 
 BaselineEngine::BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config,
-                               const Ops& ops, int world_size, const CaseSpec* spec,
-                               std::size_t groups)
-    : module_(std::move(module)),
-      config_(config),
-      ops_(ops),
-      replicas_(spec ? spec->tensor : 1),
-      sequence_(spec ? spec->sequence : 1) {
-  set_world_size(world_size);
-  add_trained(spec, groups);
+                               const Ops& ops, int world_size)
+    : module_(std::move(module)), config_(config), ops_(ops), world_size_(world_size) {
+  const bool is_sum = config_.gradient_allreduce_op == GradientAllreduceOp::sum;
+  divisor_ = is_sum ? 1.0 : static_cast<double>(world_size);
+  add_trained();
   window_.resize(trained_.size());
   if (has_grad_scaler()) scale_ = kGradScalerScale;
-  if (spec && spec->grown != 0) good_steps_ = CaseSpec::kGrowthSteps - spec->grown;
   if (!config.fp16.enabled) return;
   scale_ = config.fp16.loss_scale != 0.0 ? config.fp16.loss_scale
                                          : std::ldexp(1.0, config.fp16.initial_scale_power);
   hysteresis_ = config.fp16.hysteresis;
 }
 
-// Parameters go to the groups in turns, as engines get them.
-void BaselineEngine::add_trained(const CaseSpec* spec, std::size_t groups) {
-  const bool lists_frozen = spec && spec->lists_frozen != 0;
+void BaselineEngine::add_trained() {
   const DType dtype = config_.model_dtype();
   TensorList listed;
   for (const nn::NamedParameter& named : module_->named_parameters()) {
     const Tensor& tensor = named.tensor;
     tensor.set_data(tensor.dtype() != dtype ? ops_.cast(tensor, dtype) : ops_.place(tensor));
-    if (spec && is_left_out(*spec, named.name)) continue;
     const auto is_same = [&](const Tensor& known) { return known.is_same(tensor); };
-    const bool is_listed = tensor.requires_grad() || lists_frozen;
-    if (!is_listed || std::ranges::any_of(listed, is_same)) continue;
+    if (!tensor.requires_grad() || std::ranges::any_of(listed, is_same)) continue;
     listed.push_back(tensor);
-    if (!tensor.requires_grad()) continue;
     trained_.push_back({.name = named.name,
                         .parameter = tensor,
                         .communication_dtype = communication_dtype_of(tensor),
                         .master = ops_.cast(tensor, config_.master_dtype()),
                         .adam = {},
-                        .momentum_buffer = {},
-                        .group = (listed.size() - 1) % groups});
+                        .momentum_buffer = {}});
   }
-  auto rates = LearningRates::make(config_, std::clamp<std::size_t>(listed.size(), 1, groups));
-  ZP_CHECK(rates, "the configuration was checked with the groups of the scenario");
+  auto rates = LearningRates::make(config_, 1);
+  ZP_CHECK(rates, "the configuration was checked");
   rates_ = std::move(*rates);
 }
 
@@ -88,7 +78,7 @@ bool BaselineEngine::has_grad_scaler() const {
 }
 
 bool BaselineEngine::needs_scaler() const {
-  return config_.fp16.enabled || has_grad_scaler() || is_scale_given_;
+  return config_.fp16.enabled || has_grad_scaler();
 }
 
 // Under autocast, parameters of linear layers travel in its dtype (docs/spec/zero.md 6.1); stage 0
@@ -147,16 +137,10 @@ void BaselineEngine::reduce(const std::vector<LocalSums>& ranks) {
   }
 }
 
-// Where ranks that share sequences join in (docs/spec/zero.md 2.17).
-bool BaselineEngine::sums_in_float32() const {
-  const bool is_whole = !config_.reduce_scatter || config_.use_multi_rank_bucket_allreduce;
-  return sequence_ > 1 && (config_.stage == 1 || config_.stage == 2) && is_whole;
-}
-
 // Rank by rank, from the first to the last.
 Tensor BaselineEngine::reduced(const Trained& trained, const TensorList& of_ranks) const {
   const DType narrow = trained.communication_dtype;
-  const DType wire = sums_in_float32() ? DType::float32 : narrow;
+  const DType wire = narrow;
   Tensor total;
   for (const Tensor& grad : of_ranks) {
     Tensor sent = grad.is_defined() ? grad : Tensor::full(trained.parameter.sizes(), 0.0, wire);
@@ -167,17 +151,6 @@ Tensor BaselineEngine::reduced(const Trained& trained, const TensorList& of_rank
   total = ops_.cast(total, narrow);
   if (!divides_first() && divisor_ != 1.0) total = scaled(ops_, total, 1.0 / divisor_, narrow);
   return total;
-}
-
-void BaselineEngine::override_loss_scale(double loss_scale) {
-  scale_ = loss_scale;
-  is_scale_given_ = true;
-}
-
-void BaselineEngine::set_world_size(int world_size) {
-  world_size_ = world_size;
-  const bool is_sum = config_.gradient_allreduce_op == GradientAllreduceOp::sum;
-  divisor_ = is_sum ? 1.0 : static_cast<double>(world_size) / sequence_;
 }
 
 // Without managed accumulation, every backward counts as a micro-batch.
@@ -259,7 +232,7 @@ bool BaselineEngine::overflows() const {
 void BaselineEngine::update_scale(bool has_overflow) {
   const Fp16Config& fp16 = config_.fp16;
   if (has_grad_scaler()) return update_grad_scaler(has_overflow);
-  if (!fp16.enabled || fp16.loss_scale != 0.0 || is_scale_given_) return;
+  if (!fp16.enabled || fp16.loss_scale != 0.0) return;
   if (has_overflow) {
     if (fp16.hysteresis == 1 || hysteresis_ == 1) {
       scale_ = std::max(scale_ / 2.0, fp16.min_loss_scale);
@@ -279,7 +252,7 @@ void BaselineEngine::update_scale(bool has_overflow) {
 void BaselineEngine::update_grad_scaler(bool has_overflow) {
   if (has_overflow) scale_ /= 2.0;
   good_steps_ = has_overflow ? 0 : good_steps_ + 1;
-  if (good_steps_ < CaseSpec::kGrowthSteps) return;
+  if (good_steps_ < kGrowthSteps) return;
   scale_ *= 2.0;
   good_steps_ = 0;
 }
@@ -288,14 +261,14 @@ double BaselineEngine::norm() const {
   double squares = 0.0;
   for (const Tensor& gradient : window_)
     for (const double value : gradient.values()) squares += value * value;
-  const double norm = std::sqrt(squares * replicas_);
+  const double norm = std::sqrt(squares);
   return std::isfinite(norm) ? norm : -1.0;
 }
 
 void BaselineEngine::update(Trained& trained, const Tensor& gradient, double factor) {
   const DType master = config_.master_dtype();
   const Tensor grad = scaled(ops_, ops_.cast(gradient, master), factor, master);
-  const OptimizerConfig optimizer = with_rates(config_.optimizer, rates_.groups()[trained.group]);
+  const OptimizerConfig optimizer = with_rates(config_.optimizer, rates_.groups().front());
   if (optimizer.type == OptimizerType::sgd) {
     optim::Sgd::update(ops_, trained.master, grad, trained.momentum_buffer, optimizer.sgd);
   } else {

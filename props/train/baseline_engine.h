@@ -10,7 +10,6 @@
 
 #include "engine/schedule/learning_rates.h"
 #include "model/optim/adam.h"
-#include "props/train/case_spec.h"
 #include "props/train/full_values.h"
 #include "zeroproof/engine/zero_config.h"
 #include "zeroproof/internal/model/ops.h"
@@ -26,7 +25,7 @@ class BaselineEngine {
   // `ops` must outlive it. Converts the parameters of `module` to the model's dtype. Does not train
   // what `spec` leaves out of all parameter groups; null: nothing. The rest is dealt to `groups`.
   BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config, const Ops& ops,
-                 int world_size, const CaseSpec* spec = nullptr, std::size_t groups = 1);
+                 int world_size);
 
   nn::Module& module() const { return *module_; }
   const ZeroConfig& config() const { return config_; }
@@ -35,9 +34,7 @@ class BaselineEngine {
   const std::string& name(std::size_t trained) const { return trained_[trained].name; }
   Shape sizes(std::size_t trained) const { return trained_[trained].parameter.sizes(); }
   double loss_scale() const { return scale_; }
-  bool needs_scaler() const;                    // for a manual backward
-  void override_loss_scale(double loss_scale);  // for good
-  void set_world_size(int world_size);          // of the windows from now on
+  bool needs_scaler() const;  // for a manual backward
 
   // Local sums of one rank, one entry a trained parameter; undefined where there is none.
   using LocalSums = TensorList;
@@ -69,14 +66,12 @@ class BaselineEngine {
     optim::Adam::State adam;
     Tensor momentum_buffer;
     std::int64_t steps = 0;
-    std::size_t group = 0;
   };
 
-  void add_trained(const CaseSpec* spec, std::size_t groups);
+  void add_trained();
   DType communication_dtype_of(const Tensor& parameter) const;
   Tensor gathered(const Tensor& parameter) const;
   Tensor reduced(const Trained& trained, const TensorList& of_ranks) const;
-  bool sums_in_float32() const;
   bool divides_first() const { return config_.stage != 0; }
   void fill_window();
   bool overflows() const;
@@ -90,15 +85,12 @@ class BaselineEngine {
   std::shared_ptr<nn::Module> module_;
   ZeroConfig config_;
   const Ops& ops_;
-  int replicas_;  // of each rank, in a tensor-parallel group, whose norms add up
-  int sequence_;  // ranks that have parts of one loss, which add up
-  int world_size_ = 1;
+  int world_size_;
   double divisor_ = 1.0;
   std::vector<Trained> trained_;
   LearningRates rates_;
   TensorList window_;  // reduced gradients so far, one a trained parameter
   double scale_ = 1.0;
-  bool is_scale_given_ = false;
   StepCounters counters_;
   std::int64_t iteration_ = 0;
   std::int64_t last_overflow_ = -1;

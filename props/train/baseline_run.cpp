@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "props/train/baseline_target.h"
-#include "props/train/case_worlds.h"
 
 namespace zeroproof::train {
 namespace {
@@ -19,7 +18,6 @@ WindowValues run_window(const TrainScenario& scenario, const TrainCell& cell, Au
         ranks.emplace_back(autograd, engines, rank, rank == 0 ? &values : &others);
     Pass pass(scenario, cell, target, step);
     scenario.window(pass);
-    if (rank > 0) values.records_of_others.push_back(std::move(others.records));
     target.stop_recording();
   }
   for (std::size_t engine = 0; engine < engines.size(); ++engine) {
@@ -37,7 +35,6 @@ WindowValues run_window(const TrainScenario& scenario, const TrainCell& cell, Au
     }
     engines[engine].step(engine_prefix(engine), ranks.front().steps(engine), values);
   }
-  if (has_gradients_apart(scenario)) values.gradients.clear();
   return values;
 }
 
@@ -50,21 +47,13 @@ std::vector<WindowValues> run_baseline(const TrainScenario& scenario, const Trai
   for (const ModelKind kind : scenario.truth_models()) {
     ModelOptions options{
         .data = cell.data, .seed = cell.seed + engines.size(), .device = cell.device};
-    options.spec = scenario.spec;
     engines.emplace_back(make_model(kind, options), config_of(scenario, cell, engines.size()), ops,
-                         cell.data_ranks(), scenario.spec, scenario.parameter_groups);
-    if (const auto scale = custom_loss_scale_of(scenario, engines.size() - 1))
-      engines.back().override_loss_scale(*scale);
+                         cell.data_ranks());
   }
   std::vector<WindowValues> windows;
   for (std::int64_t step = 0; step < cell.steps; ++step) {
-    TrainCell at = cell;
-    at.world_size = ranks_of_window(scenario, cell, step);
-    at.tensor_degree = 1;  // one stands for all of a group
-    for (BaselineEngine& engine : engines) engine.set_world_size(at.world_size);
-    windows.push_back(run_window(scenario, at, autograd, engines, step));
+    windows.push_back(run_window(scenario, cell, autograd, engines, step));
   }
-  windows.erase(windows.begin(), windows.begin() + windows_elsewhere(scenario));
   return windows;
 }
 

@@ -104,7 +104,7 @@ void BaselineTarget::finish_backward(std::optional<std::size_t> divided_by) {
 bool BaselineTarget::reduces_now(std::size_t engine) const {
   const Window& window = windows_[engine];
   const ZeroConfig& config = engines_[engine].config();
-  if (window.is_coalescing || window.is_waiting) return false;
+  if (window.is_coalescing) return false;
   if (config.stage >= 2) return true;
   if (!config.managed_gradient_accumulation) return false;
   if (window.is_boundary) return *window.is_boundary;
@@ -134,41 +134,6 @@ void BaselineTarget::step(std::size_t engine) {
   if (!engines_[engine].config().managed_gradient_accumulation) close(window);
 }
 
-// The window has some for it, on this rank.
-bool BaselineTarget::has_gradient(std::size_t engine, std::size_t trained) const {
-  const Window& window = windows_[engine];
-  const auto has = [&](const BaselineEngine::LocalSums& sums) {
-    return trained < sums.size() && sums[trained].is_defined();
-  };
-  return has(window.sums) || std::ranges::any_of(window.reductions, has);
-}
-
-std::vector<FullTensor> BaselineTarget::local_gradients(std::size_t engine) const {
-  const BaselineEngine& of = engines_[engine];
-  std::vector<FullTensor> gradients;
-  for (std::size_t i = 0; i < of.trained(); ++i) {
-    if (of.elements(i) == 0) continue;
-    FullTensor& gradient = gradients.emplace_back(FullTensor{of.name(i), of.sizes(i), {}});
-    gradient.values.resize(static_cast<std::size_t>(of.elements(i)));
-    const auto add = [&](const BaselineEngine::LocalSums& sums) {
-      if (i >= sums.size() || !sums[i].is_defined()) return;
-      const std::vector<double> more = sums[i].values();
-      for (std::size_t at = 0; at < more.size(); ++at)
-        gradient.values[at] += more[at] / of.loss_scale();
-    };
-    std::ranges::for_each(windows_[engine].reductions, add);
-    add(windows_[engine].sums);
-  }
-  return gradients;
-}
-
-bool BaselineTarget::try_step(std::size_t engine) {
-  for (std::size_t i = 0; i < engines_[engine].trained(); ++i)
-    if (engines_[engine].elements(i) > 0 && !has_gradient(engine, i)) return false;
-  step(engine);
-  return true;
-}
-
 void BaselineTarget::zero_grad(std::size_t engine) {
   engines_[engine].clear_grads();
   windows_[engine].sums.clear();
@@ -184,22 +149,8 @@ void BaselineTarget::coalesce(std::size_t engine, const std::function<void()>& b
   run_block(body, end);
 }
 
-// Local sums wait for the next reduction.
-void BaselineTarget::no_sync(std::size_t engine, const std::function<void()>& body) {
-  windows_[engine].is_waiting = true;
-  run_block(body, [&] { windows_[engine].is_waiting = false; });
-}
-
 void BaselineTarget::set_boundary(std::size_t engine, bool is_boundary) {
   windows_[engine].is_boundary = is_boundary;
-}
-
-void BaselineTarget::override_loss_scale(std::size_t engine, double loss_scale) {
-  engines_[engine].override_loss_scale(loss_scale);
-}
-
-std::vector<FullTensor> BaselineTarget::masters(std::size_t engine) {
-  return engines_[engine].full_parameters();
 }
 
 void BaselineTarget::record(const std::string& name, const Tensor& value) {

@@ -34,13 +34,9 @@ class BaselineTarget final : public TrainTarget {
   bool needs_scaler(std::size_t engine) override;
   Tensor scale(std::size_t engine, const Tensor& loss, bool retain_graph) override;
   void step(std::size_t engine) override;
-  bool try_step(std::size_t engine) override;
   void zero_grad(std::size_t engine) override;
   void coalesce(std::size_t engine, const std::function<void()>& body) override;
-  void no_sync(std::size_t engine, const std::function<void()>& body) override;
   void set_boundary(std::size_t engine, bool is_boundary) override;
-  void override_loss_scale(std::size_t engine, double loss_scale) override;
-  std::vector<FullTensor> masters(std::size_t engine) override;
   void record(const std::string& name, const Tensor& value) override;
   void stop_recording() { values_ = nullptr; }
 
@@ -48,8 +44,6 @@ class BaselineTarget final : public TrainTarget {
   const std::vector<BaselineEngine::LocalSums>& reductions(std::size_t engine) const {
     return windows_[engine].reductions;
   }
-  // What this rank's backwards have added up in this window, unscaled, of what has elements.
-  std::vector<FullTensor> local_gradients(std::size_t engine) const;
   BaselineEngine::WindowCounts steps(std::size_t engine) const {
     return {windows_[engine].micro_steps, windows_[engine].backwards};
   }
@@ -62,12 +56,10 @@ class BaselineTarget final : public TrainTarget {
     std::int64_t backwards = 0;                      // that did not throw
     std::optional<bool> is_boundary = std::nullopt;  // as the program says
     bool is_coalescing = false;
-    bool is_waiting = false;  // inside no_sync
-    bool is_scaled = false;   // the backward that comes
+    bool is_scaled = false;  // the backward that comes
   };
 
   double accumulation_factor(std::size_t engine) const;
-  bool has_gradient(std::size_t engine, std::size_t trained) const;
   // The loss of `backward` is divided by the accumulation steps of `divided_by`; none: undivided.
   void run_backward(const std::function<void()>& backward, std::optional<std::size_t> divided_by);
   void finish_backward(std::optional<std::size_t> divided_by);

@@ -15,15 +15,14 @@
 namespace zeroproof::train {
 namespace {
 
-void run_windows(const TrainScenario& scenario, const TrainCell& cell, std::int64_t first_step,
-                 Runtime& runtime, EngineTarget& target, RankRun& run) {
+void run_windows(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
+                 EngineTarget& target, RankRun& run) {
   try {
-    for (std::int64_t step = first_step; step < cell.steps; ++step) {
+    for (std::int64_t step = 0; step < cell.steps; ++step) {
       Pass pass(scenario, cell, target, step);
       scenario.window(pass);
       run.windows.push_back(target.take_values());
       run.live_bytes.push_back(runtime.memory().stats(Placement::device).live_bytes);
-      run.host_bytes.push_back(runtime.memory().stats(Placement::host).live_bytes);
     }
   } catch (...) {
     run.has_changed_gradients = target.has_changed_gradients();
@@ -31,14 +30,14 @@ void run_windows(const TrainScenario& scenario, const TrainCell& cell, std::int6
   }
 }
 
-void run_rank(const TrainScenario& scenario, const TrainCell& cell, std::int64_t first_step,
-              Runtime& runtime, const EngineTarget::Options& options, RankRun& run) {
+void run_rank(const TrainScenario& scenario, const TrainCell& cell, Runtime& runtime,
+              const EngineTarget::Options& options, RankRun& run) {
   const Subject* const subject = cell.subject;
   const std::unique_ptr<Runtime> decorated =
       subject && subject->decorate_runtime ? subject->decorate_runtime(runtime) : nullptr;
   EngineTarget target(scenario, cell, decorated ? *decorated : runtime, options);
   try {
-    run_windows(scenario, cell, first_step, runtime, target, run);
+    run_windows(scenario, cell, runtime, target, run);
   } catch (const EngineError&) {
     run.error = std::current_exception();
     return;
@@ -109,7 +108,7 @@ CellRun run_world(World& world, const TrainScenario& scenario, const TrainCell& 
       order->new_execution();
       target.order = &*order;
     }
-    run_rank(scenario, cell, options.first_step, runtime, target, run.ranks[rank]);
+    run_rank(scenario, cell, runtime, target, run.ranks[rank]);
   });
   for (std::size_t rank = 0; rank < errors.size(); ++rank)
     if (errors[rank]) run.ranks[rank].error = errors[rank];

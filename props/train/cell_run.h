@@ -22,7 +22,6 @@ struct RankRun {
   double loss_scale = 1.0;
   MemoryStats memory;
   std::vector<std::int64_t> live_bytes;  // on the device, at the end of each window
-  std::vector<std::int64_t> host_bytes;  // and on the host
   bool has_changed_gradients = false;    // by a tensor.backward() that threw
   std::exception_ptr error;              // null: its program came to its end
 };
@@ -49,7 +48,6 @@ enum class NodeOrder : std::uint8_t {
 
 struct CellRunOptions {
   bool collects_values = false;
-  std::int64_t first_step = 0;            // windows before it have run elsewhere
   RunWatch* watch = nullptr;              // null for none
   Chooser* chooser = nullptr;             // of the simulator, in place of cell.sim's scheduler
   NodeOrder nodes = NodeOrder::faithful;  // of the simulator; it decides that as well

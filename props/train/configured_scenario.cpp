@@ -25,7 +25,7 @@ bool has_exact_data(const TrainScenario& scenario, const TrainCell& cell) {
 
 // A window of one micro-batch and a step, in a scenario that is not about accumulation.
 bool has_repeatable_window(const TrainScenario& scenario) {
-  return scenario.window == plain_window && !scenario.spec;
+  return scenario.window == plain_window;
 }
 
 std::string_view word(bool value) {

@@ -148,18 +148,6 @@ void FaultTarget::set_boundary(std::size_t engine, bool is_boundary) {
   inner_.set_boundary(engine, is_boundary);
 }
 
-void FaultTarget::override_loss_scale(std::size_t engine, double loss_scale) {
-  begin_call();
-  const Raised calling(calls_);
-  inner_.override_loss_scale(engine, loss_scale);
-}
-
-std::vector<FullTensor> FaultTarget::masters(std::size_t engine) {
-  begin_call();
-  const Raised calling(calls_);
-  return inner_.masters(engine);
-}
-
 void FaultTarget::zero_grad(std::size_t engine) {
   begin_call();
   const Raised calling(calls_);
@@ -170,12 +158,6 @@ void FaultTarget::coalesce(std::size_t engine, const std::function<void()>& body
   begin_call();
   const Raised calling(calls_);
   inner_.coalesce(engine, body);
-}
-
-void FaultTarget::no_sync(std::size_t engine, const std::function<void()>& body) {
-  begin_call();
-  const Raised calling(calls_);
-  inner_.no_sync(engine, body);
 }
 
 void FaultTarget::record(const std::string& name, const Tensor& value) {

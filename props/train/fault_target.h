@@ -52,7 +52,6 @@ class FaultTarget final : public TrainTarget {
 
   Autograd& autograd() override { return inner_.autograd(); }
   int rank() const override { return inner_.rank(); }
-  int tensor_rank() const override { return inner_.tensor_rank(); }
   nn::Module& module(std::size_t engine) override { return inner_.module(engine); }
 
   TensorList forward(std::size_t engine, const TensorList& inputs) override;
@@ -65,10 +64,7 @@ class FaultTarget final : public TrainTarget {
   void step(std::size_t engine) override;
   void zero_grad(std::size_t engine) override;
   void coalesce(std::size_t engine, const std::function<void()>& body) override;
-  void no_sync(std::size_t engine, const std::function<void()>& body) override;
   void set_boundary(std::size_t engine, bool is_boundary) override;
-  void override_loss_scale(std::size_t engine, double loss_scale) override;
-  std::vector<FullTensor> masters(std::size_t engine) override;
   void record(const std::string& name, const Tensor& value) override;
 
   Engine& engine(std::size_t index) { return inner_.engine(index); }

@@ -18,7 +18,6 @@ struct WindowValues {
   std::vector<FullTensor> counters;    // of each engine behind the step: steps, samples, loss scale
   std::vector<StepOutcome> outcomes;   // of the steps at boundaries
   // Of the baseline: what the ranks behind the first recorded, in their order.
-  std::vector<std::vector<FullTensor>> records_of_others;
 };
 
 // What an engine counts, as one tensor.

@@ -19,7 +19,7 @@ std::shared_ptr<nn::Module> on(Device device, std::shared_ptr<nn::Module> model)
 
 std::shared_ptr<nn::Module> make_model(ModelKind kind, const ModelOptions& options) {
   for (const auto factory : {make_plain_model, make_checkpoint_model, make_function_model,
-                             make_kd_model, make_structured_model, make_generated_model}) {
+                             make_kd_model, make_structured_model}) {
     if (auto model = factory(kind, options)) return on(options.device, std::move(model));
   }
   ZP_CHECK(false, "a model that no file makes");

@@ -40,8 +40,6 @@ enum class ModelKind : std::uint8_t {
   kd_late,          // the same, but it does so in its backward
   kd_reentrant,     // kd with its head in a reentrant checkpoint
   kd_plain,         // the truth of both, and of `tiled_kd`: the loss as ordinary operations
-  generated,        // of a CaseSpec (generated_model.h)
-  generated_truth,  // its truth
   tiled_kd,         // `tiled` with the head of kd_late: a transform in the tiles' own backward
 };
 
@@ -49,7 +47,6 @@ enum class ModelKind : std::uint8_t {
 // that is about to run is the last one.
 using ReadyMark = std::function<void(const Tensor& parameter, bool is_ready)>;
 
-struct CaseSpec;
 struct Subject;  // props/train/subject.h
 
 struct ModelOptions {
@@ -58,7 +55,6 @@ struct ModelOptions {
   Device device = Device::cpu();  // of parameters
   ProgramWatch* watch = nullptr;  // must outlive the graphs; null for none
   ReadyMark mark_ready = {};
-  const CaseSpec* spec = nullptr;    // of a generated model; must outlive it
   const Subject* subject = nullptr;  // null: a plain one; must outlive it
 };
 
@@ -80,7 +76,6 @@ std::shared_ptr<nn::Module> make_plain_model(ModelKind kind, const ModelOptions&
 std::shared_ptr<nn::Module> make_checkpoint_model(ModelKind kind, const ModelOptions& options);
 std::shared_ptr<nn::Module> make_kd_model(ModelKind kind, const ModelOptions& options);
 std::shared_ptr<nn::Module> make_function_model(ModelKind kind, const ModelOptions& options);
-std::shared_ptr<nn::Module> make_generated_model(ModelKind kind, const ModelOptions& options);
 std::shared_ptr<nn::Module> make_structured_model(ModelKind kind, const ModelOptions& options);
 
 }  // namespace zeroproof::train

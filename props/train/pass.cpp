@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "props/train/case_spec.h"
 #include "props/train/scenario.h"
 #include "zeroproof/model/functions.h"
 
@@ -17,22 +16,6 @@ double exact_multiple(const TrainCell& cell) {
   return cell.data_ranks() == 3 && cell.stage == 3 ? 3.0 : 1.0;
 }
 
-// Under the loss scale of exact data: of each rank half of what fp16 can hold in stage 3, which
-// divides first, and elsewhere of all ranks together; or, of another kind, multiples of the least
-// number of fp16, whose mean is none; or numbers of which bf16 loses all but the first; or such as
-// a narrow wire has behind the division alone: as they are, bf16 rounds them, and fp16 has no room.
-double brim_of(const TrainCell& cell, const CaseSpec& spec, int rank) {
-  const int brims = spec.brims;
-  if (brims == 2) return std::ldexp(rank == 0 ? 5.0 : 2.0, -24);
-  if (brims == 3) return rank == 0 ? 1.0 : std::ldexp(1.0, -9);  // three of which are seen
-  if (brims == 4) {
-    const bool is_half = static_cast<NarrowWire>(spec.is_wire_narrow) == NarrowWire::float16;
-    return static_cast<double>(spec.ranks) *
-           (is_half ? (rank == 0 ? 32768.0 : 32.0) : (rank == 0 ? 174.0 : 2.0));
-  }
-  return cell.stage == 3 ? 2048.0 : 512.0;
-}
-
 std::vector<double> random_values(std::uint64_t seed, std::int64_t count) {
   nn::InitStream stream(seed);
   std::vector<double> values;
@@ -44,8 +27,7 @@ std::vector<double> random_values(std::uint64_t seed, std::int64_t count) {
 
 baseline::ExactData exact_data_of(const TrainScenario& scenario, const TrainCell& cell) {
   const std::int64_t contributions = scenario.forwards * cell.data_ranks() * scenario.uses;
-  const bool is_wide = scenario.spec && scenario.spec->is_wide != 0;
-  return {is_wide ? DType::float32 : wire_dtype(cell.precision), contributions};
+  return {wire_dtype(cell.precision), contributions};
 }
 
 Pass::Pass(const TrainScenario& scenario, const TrainCell& cell, TrainTarget& target,
@@ -74,10 +56,7 @@ TensorList Pass::inputs_of(std::int64_t forward) {
   }
   if (cell_.data == DataMode::exact) {
     const std::int64_t contribution = forward * cell_.data_ranks() + target_.rank();
-    const bool is_brim = scenario_.spec && scenario_.spec->brims != 0;
-    const double value = is_brim
-                             ? brim_of(cell_, *scenario_.spec, target_.rank())
-                             : exact_data_of(scenario_, cell_).value(contribution * scenario_.uses);
+    const double value = exact_data_of(scenario_, cell_).value(contribution * scenario_.uses);
     inputs.push_back(Tensor::full({}, value * exact_multiple(cell_), dtype));
   }
   if (!cell_.device.is_cpu())

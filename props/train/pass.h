@@ -27,9 +27,6 @@ class Pass {
 
   // Of the next forward of this window: {x}, {rows}, or with exact data {h, c}, {rows, c}.
   TensorList next_inputs();
-  // Whoever does something again gets the same inputs again.
-  std::int64_t position() const { return next_forward_; }
-  void rewind(std::int64_t position) { next_forward_ = position; }
   // The same for each of several examples, stacked along a new first dimension.
   TensorList next_batch(std::int64_t examples);
 

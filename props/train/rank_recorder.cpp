@@ -39,8 +39,7 @@ std::vector<GroupRecord> groups_within(const TrainCell& cell, std::int32_t rank)
 std::vector<ParamRecord> declared_params(const TrainScenario& scenario, const TrainCell& cell) {
   std::vector<ParamRecord> params;
   for (std::size_t engine = 0; engine < scenario.models.size(); ++engine) {
-    const auto model =
-        make_model(scenario.models[engine], {.data = cell.data, .spec = scenario.spec});
+    const auto model = make_model(scenario.models[engine], {.data = cell.data});
     for (const nn::NamedParameter& parameter : model->named_parameters())
       params.push_back({.id = static_cast<std::int64_t>(params.size()),
                         .name = engine_prefix(engine) + parameter.name,

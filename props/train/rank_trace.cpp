@@ -24,6 +24,18 @@ HeaderRecord header_of(const TrainScenario& scenario, const TrainCell& cell, int
   return header;
 }
 
+HeaderRecord header_of(const RankFacts& facts) {
+  HeaderRecord header;
+  header.rank = facts.run.rank;
+  header.world = facts.run.world;
+  header.clock.source = "virtual";
+  header.producer = {{"tool", "zeroproof"}, {"device", "cpu"}};
+  header.program = facts.run.program;
+  header.dtype = facts.run.dtype;
+  header.stage = facts.run.stage;
+  return header;
+}
+
 }  // namespace
 
 std::string rank_path(const std::string& path, int rank, int world_size) {
@@ -49,6 +61,22 @@ Result<std::unique_ptr<RankTraces>> RankTraces::create(const std::string& path,
     for (const GroupRecord& group : groups_within(cell, rank)) (*recorder)->declare(group);
     for (const ParamRecord& param : declared_params(scenario, cell)) (*recorder)->declare(param);
     traces->ranks_[static_cast<std::size_t>(rank)] = std::move(*recorder);
+  }
+  return traces;
+}
+
+Result<std::unique_ptr<RankTraces>> RankTraces::create(const std::string& path,
+                                                       const std::vector<RankFacts>& ranks) {
+  auto traces = std::make_unique<RankTraces>();
+  for (const RankFacts& facts : ranks) {
+    auto recorder = RankRecorder::create(rank_path(path, facts.run.rank, facts.run.world),
+                                         header_of(facts), facts.run.stage == 0);
+    if (!recorder) return tl::unexpected(recorder.error());
+    for (const GroupRecord& group : facts.groups) (*recorder)->declare(group);
+    for (std::size_t i = 0; i < facts.params.size(); ++i)
+      (*recorder)->declare(
+          ParamRecord{.id = static_cast<std::int64_t>(i), .name = facts.params[i]});
+    traces->ranks_.push_back(std::move(*recorder));
   }
   return traces;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "props/train/rank_judge.h"
 #include "props/train/run_watch.h"
 #include "zeroproof/model/result.h"
 
@@ -20,6 +21,9 @@ class RankTraces final : public RunWatch {
   static Result<std::unique_ptr<RankTraces>> create(const std::string& path,
                                                     const TrainScenario& scenario,
                                                     const TrainCell& cell);
+  // The same of all ranks of a program.
+  static Result<std::unique_ptr<RankTraces>> create(const std::string& path,
+                                                    const std::vector<RankFacts>& ranks);
   RankTraces();  // see create()
   ~RankTraces() override;
 

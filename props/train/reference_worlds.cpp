@@ -36,8 +36,7 @@ std::vector<reference::World> reference_worlds(const TrainScenario& scenario, co
   std::vector<reference::World> worlds;
   for (std::size_t engine = 0; engine < scenario.models.size(); ++engine) {
     const auto module =
-        make_model(scenario.models[engine],
-                   {.data = cell.data, .spec = scenario.spec, .subject = cell.subject});
+        make_model(scenario.models[engine], {.data = cell.data, .subject = cell.subject});
     reference::WorldOptions options{
         .ranks = cell.data_ranks(),
         .sequence_ranks = cell.sequence_degree,
@@ -45,7 +44,7 @@ std::vector<reference::World> reference_worlds(const TrainScenario& scenario, co
         .prefix = engine_prefix(engine),
         .skips_frames = scenario.skips_frames && cell.stage == 3,
         .other_groups = tensor_group_names(cell.world_size, cell.tensor_degree),
-        .groups = parameter_groups_of(*module, scenario),
+        .groups = {},
         .unseen = unseen};
     if (!scenario.leaf_module.empty()) options.leaves.emplace_back(scenario.leaf_module);
     worlds.push_back(reference::world_of(config_of(scenario, cell, engine), *module, options));
@@ -61,7 +60,7 @@ reference::Unseen unseen_of(const TrainScenario& scenario, const TrainCell& cell
                            .skips_sync = false,
                            .has_idle_forwards = true,
                            .reads_elsewhere = false,
-                           .sets_scale = custom_loss_scale_of(scenario, 0).has_value(),
+                           .sets_scale = false,
                            .lacks_gradients = false,
                            .has_many_outputs = true,
                            .sets_leaves = false,

@@ -93,7 +93,7 @@ std::optional<std::string> differing_ranks(const std::vector<RankRun>& runs) {
 void check_baseline(const TrainScenario& scenario, const std::vector<RankRun>& runs,
                     const std::vector<WindowValues>& baseline, TrainReport& report) {
   report.is_compared = true;
-  const auto zero = scenario.spec ? std::nullopt : zero_gradient(scenario, baseline);
+  const auto zero = zero_gradient(scenario, baseline);
   if (reduces_in_step(config_of(scenario, report.cell)))
     report.comparison = compare(runs[0].windows, without_gradients(baseline), report.cell);
   else

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,13 +12,7 @@
 #include "props/train/train_cell.h"
 #include "zeroproof/engine/engine_error.h"
 
-namespace zeroproof {
-class FileSystem;  // zeroproof/engine/files/file_system.h
-}
-
 namespace zeroproof::train {
-
-struct CaseSpec;  // props/train/case_spec.h
 
 // What a program does from one optimizer step to the next; the same text for engines and baseline.
 struct TrainScenario {
@@ -38,19 +31,11 @@ struct TrainScenario {
   bool accumulates_float32 = false;  // whatever the model's dtype
   std::string_view leaf_module;      // of stage 3
   std::int64_t forwards = 1;         // of a window
-  bool has_ranks_apart = false;      // weights of their own, until engines take over rank 0's
-  std::optional<double> custom_loss_scale = std::nullopt;
-  std::size_t parameter_groups = 1;  // what is trained, in turns
   std::int64_t uses = 1;             // how often one forward adds to one gradient, at most
   std::string_view idle_parameters;  // those with this prefix get no gradient
 
   // Conditions that some execution of an exploration has to reach (TransformWatch).
   std::vector<std::string_view> sometimes = {};
-
-  // Of a generated one: it says all; must outlive the scenario. Its parameters may be idle.
-  const CaseSpec* spec = nullptr;
-  // Where it keeps its checkpoints, those of all ranks; null: it has none.
-  std::shared_ptr<FileSystem> files = nullptr;
 
   bool has_engine_backward = true;
   bool has_tensor_backward = true;
@@ -61,9 +46,6 @@ struct TrainScenario {
   // The engine of the last model owns the loss.
   std::size_t engines() const { return models.size(); }
 };
-
-// Of one of its engines; none: the configuration says it.
-std::optional<double> custom_loss_scale_of(const TrainScenario& scenario, std::size_t engine);
 
 // Static; the scenarios of the matrix first.
 std::span<const TrainScenario> scenario_catalogue();

@@ -1,6 +1,5 @@
 // Which cells of the matrix a scenario has, and what its engines are configured with.
 #include "engine/quirk_effect.h"
-#include "props/train/case_spec.h"
 #include "props/train/programs.h"
 #include "props/train/scenario.h"
 
@@ -60,7 +59,6 @@ bool forgets_scale(const TrainScenario& scenario, const TrainCell& cell) {
 
 ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell, std::size_t engine) {
   ZeroConfig config = cell.config.value_or(built_in_config(cell));
-  if (scenario.spec) return config;
   config.stage = cell.stage;
   config.gradient_accumulation_steps = scenario.accumulation_steps;
   if (engine == 1 && scenario.second_accumulation_steps > 0)
@@ -79,11 +77,6 @@ std::vector<std::string> quirk_notes(const TrainScenario& scenario, const TrainC
   if (cell.quirks.is_upstream()) return {};
   const ZeroConfig config = config_of(scenario, cell);
   return notes_on(cell.quirks, {.config = config, .policy = cell.policy});
-}
-
-std::optional<double> custom_loss_scale_of(const TrainScenario& scenario, std::size_t engine) {
-  const bool is_seconds = engine == 1 && scenario.spec && scenario.spec->scales_second != 0;
-  return is_seconds ? CaseSpec::kSecondLossScale : scenario.custom_loss_scale;
 }
 
 bool is_applicable(const TrainScenario& scenario, const TrainCell& cell) {

@@ -20,8 +20,6 @@ class TrainTarget {
 
   virtual Autograd& autograd() = 0;
   virtual int rank() const = 0;  // of those that train different data
-  // Within its tensor-parallel group; -1: it stands for all of that.
-  virtual int tensor_rank() const { return -1; }
   virtual nn::Module& module(std::size_t engine) = 0;
 
   virtual TensorList forward(std::size_t engine, const TensorList& inputs) = 0;
@@ -34,24 +32,10 @@ class TrainTarget {
   virtual bool needs_scaler(std::size_t engine) = 0;
   virtual Tensor scale(std::size_t engine, const Tensor& loss, bool retain_graph) = 0;
   virtual void step(std::size_t engine) = 0;
-  // Where the program stands; the step() that follows for the same engine takes none, and collects
-  // the values. Nothing of the engine may come between them.
-  virtual void step_early(std::size_t) {}
-  // The same, unless it is refused because a parameter has no gradient
-  // (offloaded_parameter_without_gradient): false, and nothing has changed.
-  virtual bool try_step(std::size_t engine) {
-    step(engine);
-    return true;
-  }
   virtual void zero_grad(std::size_t engine) = 0;
   virtual void coalesce(std::size_t engine, const std::function<void()>& body) = 0;
-  virtual void no_sync(std::size_t engine, const std::function<void()>& body) = 0;
   // From now on, whatever the accumulation steps say.
   virtual void set_boundary(std::size_t engine, bool is_boundary) = 0;
-  // Of the forwards that follow; nothing but the next call changes it.
-  virtual void override_loss_scale(std::size_t engine, double loss_scale) = 0;
-  // Whole master weights of what is trained; every rank must call.
-  virtual std::vector<FullTensor> masters(std::size_t engine) = 0;
 
   // Something to compare besides the training itself: the result of a transform.
   virtual void record(const std::string& name, const Tensor& value) = 0;

@@ -48,6 +48,16 @@ TEST(ExplorePrograms, NamesWhatItCannotRun) {
   EXPECT_NE(zeroproof("explore --level program " + folder / "none.json").exit_code, 0);
 }
 
+TEST(ExplorePrograms, ShowsTheRunOfAnEntry) {
+  const std::string entry =
+      ZP_SOURCE_DIR "/tests/mutation/corpus/tiles_before_a_foreign_failure.json";
+  const CommandResult page = zeroproof("show --html " + entry);
+  EXPECT_EQ(page.exit_code, 0) << page.err;
+  EXPECT_NE(page.out.find("id=\"source\""), std::string::npos);
+  const CommandResult lanes = zeroproof("show " + entry);
+  EXPECT_NE(lanes.out.find("engine.forward"), std::string::npos) << lanes.out << lanes.err;
+}
+
 TEST(ExplorePrograms, ReplaysTokensAndEntries) {
   const CommandResult entry = zeroproof("replay " + kEntry);
   EXPECT_EQ(entry.exit_code, 0) << entry.err;

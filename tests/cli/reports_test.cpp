@@ -106,54 +106,5 @@ TEST(Explore, Draws_its_findings_into_the_folder) {
   }
 }
 
-// A fault that is found is a warning, with the case, its schedule and its pictures in the
-// folder; the schedule shows it again, and as a page.
-TEST(Mutation, Draws_what_it_finds_and_tells_tools) {
-  const ScratchFolder scratch;
-  const CommandResult run =
-      zeroproof("mutation B19 --unmutated 1x --workers 1 --progress none --out " + (scratch / "o") +
-                " --sarif " + (scratch / "s.sarif"));
-  EXPECT_EQ(0, run.exit_code) << run.out << run.err;
-  EXPECT_NE(std::string::npos, run.out.find("\n>> ")) << "lanes with the event\n" << run.out;
-  const std::string base = scratch / "o/B19";
-  EXPECT_EQ(0U, read_file(base + ".svg").find("<svg "));
-  EXPECT_EQ(0U, read_file(base + ".html").find("<!doctype html>"));
-  EXPECT_FALSE(Json::parse(read_file(base + ".perfetto.json"))["traceEvents"].empty());
-  EXPECT_EQ(0, zeroproof("mutation B19 --case '" + read_file(base + ".json") + "'").exit_code);
-  const Json results = Json::parse(read_file(scratch / "s.sarif"))["runs"][0]["results"];
-  ASSERT_EQ(1U, results.size());
-  EXPECT_EQ("warning", results[0]["level"]);
-  EXPECT_EQ("grads.equal_unsharded", results[0]["ruleId"]);
-  const auto reproduce = results[0]["properties"]["reproduce"].get<std::string>();
-  EXPECT_EQ(0, zeroproof(reproduce.substr(reproduce.find("mutation"))).exit_code) << reproduce;
-}
-
-TEST(Mutation, Shows_a_counterexample_again) {
-  const ScratchFolder scratch;
-  zeroproof("mutation B19 --unmutated 1x --workers 1 --progress none --out " + (scratch / "o"));
-  const std::string file = scratch / "o/B19.zps";
-  const CommandResult again = zeroproof("mutation B19 --replay " + file);
-  EXPECT_EQ(0, again.exit_code) << again.err;
-  EXPECT_NE(std::string::npos, again.out.find("\n>> ")) << again.out;
-  const Json json = Json::parse(zeroproof("mutation B19 --replay " + file + " --json").out);
-  EXPECT_EQ("zeroproof.mutation_replay/1", json["schema"]);
-  EXPECT_FALSE(json["mutated"]["falsified"].empty());
-  EXPECT_TRUE(json["unmutated"]["falsified"].empty());
-  EXPECT_EQ(read_file(scratch / "o/B19.html"), zeroproof("show " + file + " --html").out);
-  EXPECT_EQ(5, zeroproof("mutation B19 --replay " + (scratch / "none.zps")).exit_code);
-}
-
-TEST(Mutation, Tells_tools_what_it_misses) {
-  const ScratchFolder scratch;
-  const CommandResult run = zeroproof(
-      "mutation H02 --budget 1x --unmutated 1x --progress none --annotations github --sarif " +
-      (scratch / "s.sarif"));
-  EXPECT_EQ(1, run.exit_code) << run.out;
-  EXPECT_NE(std::string::npos, run.err.find("::error ")) << run.err;
-  const Json results = Json::parse(read_file(scratch / "s.sarif"))["runs"][0]["results"];
-  ASSERT_EQ(1U, results.size());
-  EXPECT_EQ("mutation.found", results[0]["ruleId"]);
-}
-
 }  // namespace
 }  // namespace zeroproof::cli_test

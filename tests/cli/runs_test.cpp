@@ -214,37 +214,6 @@ TEST(Explore, Leaves_with_130_and_a_document_when_interrupted) {
   EXPECT_TRUE(Json::accept(result.out)) << result.out.substr(0, 200);
 }
 
-TEST(Mutation, Writes_its_document_and_a_line_that_works_when_pasted) {
-  const CommandResult result =
-      zeroproof("mutation B19 --json --budget 500x --unmutated 20x --workers 1 --progress none");
-  EXPECT_EQ(0, result.exit_code) << result.err;
-  const Json document = Json::parse(result.out);
-  EXPECT_EQ("zeroproof.mutation/1", document["schema"]);
-  EXPECT_EQ(180, document["summary"]["catalogue"]);
-  for (const char* key : {"modelled", "found", "tier1_modelled", "tier1_found"})
-    EXPECT_EQ(1, document["summary"][key]) << key;
-  EXPECT_TRUE(document["summary"]["canary_found"] && document["summary"]["unmutated_clean"]);
-  const Json& fault = document["faults"][0];
-  EXPECT_TRUE(fault["found"] && fault["replay_ok"] && fault["unmutated_replay_ok"]);
-  for (const char* key : {"id", "tier", "property", "executions", "seconds", "ranks", "parameters",
-                          "events", "schedule"})
-    EXPECT_TRUE(fault.contains(key)) << key;
-  const std::string token = fault["schedule"];
-  EXPECT_EQ(0, zeroproof("mutation B19 --replay " + token).exit_code);
-  EXPECT_EQ(1, zeroproof("mutation C13 --case "
-                         R"('{"layers":[{}],"calls":[{}],"micros":[{}]}')")
-                   .exit_code);
-}
-
-TEST(Mutation, Refuses_what_it_does_not_know) {
-  for (const char* words : {"A99", "B19 --replay zps1:nonsense", "B19 --case {}", "--workers 0",
-                            "--case '{\"layers\":[{}],\"calls\":[{}],\"micros\":[{}]}'"}) {
-    const CommandResult result = zeroproof(std::string("mutation ") + words);
-    EXPECT_TRUE(result.exit_code == 2 || result.exit_code == 5) << words << result.exit_code;
-    EXPECT_EQ("", result.out) << words;
-  }
-}
-
 // The other programs of a folder are compared all the same, and the run is named.
 TEST(Conform, Goes_on_after_a_run_that_lacks_the_trace_of_a_rank) {
   const ScratchFolder scratch;

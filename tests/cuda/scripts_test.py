@@ -72,24 +72,37 @@ class LossCurves(unittest.TestCase):
 
 class BesideTorch(unittest.TestCase):
     def rows(self):
-        ours = [{"stage": stage, "gpus": 2 if stage else 1, "length": 1024, "ms": ms, "memory": 1.05, "is_cut": False}
-                for stage, ms in ((0, 30.0), (1, 30.0), (2, 40.0), (3, 31.0))]
-        cut = [dict(row, ms=29.9, is_cut=True) for row in ours if row["stage"]]
+        graph = [{"stage": stage, "gpus": 2 if stage else 1, "length": 1024, "ms": ms, "memory": 1.05, "is_cut": False, "is_graph": True}
+                 for stage, ms in ((0, 30.0), (1, 30.0), (2, 45.0), (3, 31.0))]
+        bare = [dict(row, ms=row["ms"] * (1.04 if row["stage"] < 3 else 1.2), is_graph=False) for row in graph]
+        cut = [dict(row, ms=29.9, is_cut=True) for row in graph if row["stage"]]
         torchs = [{"engine": f"torch {name}", "gpus": 2, "length": 1024, "ms": ms, "is_torch": True}
-                  for name, ms in (("zero1 block", 50.0), ("ddp block", 60.0), ("deepspeed2 none", 200.0), ("single block", 10.0))]
-        return ours + cut + torchs
+                  for name, ms in (("flatzero1 block graph=1", 50.0), ("ddp block", 60.0), ("fsdp2tuned block graph=1", 52.0), ("fsdp2zero2 block", 35.0), ("single block", 10.0))]
+        return graph + bare + cut + torchs
 
     def test_every_demand_is_judged(self):
         nccl = [{"engine": "nccl", "rows": [{"bytes": 533825536, "reduce_scatter": {"us": 1000.0}, "all_gather": {"us": 1000.0}}]}]
         lines = script("beside_torch").demands(self.rows(), nccl, 2)
-        said = {line[9:].split(":")[0].split(" (exposed")[0]: line.split()[0] for line in lines}
-        self.assertEqual(said["S 1024 stage 1 / best torch engine"], "met")  # of 50: one that trains alone is no rival
-        self.assertEqual(said["S 1024 stage 2 / best torch engine"], "MISSED")
-        self.assertEqual(said["S 1024 stage 2 / deepspeed2"], "met")
-        self.assertEqual(said["S 1024 weak scaling 1 to 2, stage 2"], "MISSED")
-        self.assertEqual(said["S 1024 overlap efficiency, stage 1"], "met")
-        self.assertEqual(said["S 1024 overlap efficiency, stage 2"], "MISSED")
-        self.assertTrue(any(line.startswith("not run") and "deepspeed3" in line for line in lines))
+        said = {line[9:].rsplit(":", 1)[0].split(" (exposed")[0]: line.split()[0] for line in lines}
+        wanted = {"stage 1 / best torch engine": "MISSED",  # of 35: one that trains alone is no rival
+                  "stage 2 / best torch engine": "MISSED", "stage 3 / best FSDP2": "met",  # which partitions weights
+                  "stage 1: without a graph / with one": "met", "stage 3: without a graph / with one": "MISSED",
+                  "weak scaling 1 to 2, stage 1": "met", "weak scaling 1 to 2, stage 2": "MISSED",
+                  "overlap efficiency, stage 1": "met", "overlap efficiency, stage 2": "MISSED", "peak memory / formula, stage 3": "met"}
+        self.assertEqual({name: said["S 1024 " + name] for name in wanted}, wanted)
+
+    def test_what_was_not_measured_is_not_run(self):
+        rows = [row for row in self.rows() if not row.get("is_cut") and not row.get("is_torch")]
+        lines = script("beside_torch").demands(rows, [], 2)
+        self.assertEqual({line.split()[0] for line in lines if "torch" in line or "FSDP2" in line or "overlap" in line}, {"not"})
+
+    def test_the_plan_begins_with_the_tuned_engines_as_graphs(self):
+        plan = script("beside_torch").torch_plan(4, [1024, 512], False)
+        self.assertEqual([row["id"] for row in plan], list(range(len(plan))))
+        graphs = [(row["engine"], row["seq"]) for row in plan if row.get("graph")]
+        self.assertEqual(graphs[:3], [("flatzero1", 1024), ("fsdp2zero2", 1024), ("fsdp2tuned", 1024)])
+        self.assertIn(("fsdp2tuned", 512), graphs)
+        self.assertTrue(all(row["id"] < 11 for row in plan if row.get("graph")))
 
 
 class HookPairs(unittest.TestCase):

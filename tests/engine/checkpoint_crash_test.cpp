@@ -198,6 +198,23 @@ TEST(CheckpointCrash, Frees_the_room_of_a_save_that_did_not_fit) {
   EXPECT_EQ(files.all_files(), before);
 }
 
+// Until `latest` names the new one, whatever operation fails.
+TEST_P(CrashedSave, Leaves_the_folder_as_it_was_after_an_error_before_the_last_rename) {
+  const std::int64_t count = operations();
+  int unchanged = 0;
+  for (std::int64_t at = 0; at < count; ++at) {
+    MemoryFileSystem files = machine_with_old();
+    const auto before = files.all_files();
+    files.set_fault(FileFaultKind::no_space, at);
+    const bool is_saved = GetParam()(files).has_value();
+    files.set_fault(FileFaultKind::none, 0);
+    if (is_saved || outcome_without_rules(files) == CrashOutcome::new_one) continue;
+    ++unchanged;
+    ASSERT_EQ(files.all_files(), before) << "operation " << at;
+  }
+  EXPECT_GT(unchanged, count / 2);
+}
+
 TEST(CheckpointCrash, Saving_a_tag_again_replaces_it_in_the_end) {
   MemoryFileSystem files = machine_with_old();
   for (int round = 0; round < 3; ++round) {

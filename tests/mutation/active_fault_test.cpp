@@ -7,7 +7,8 @@
 
 #include "props/mutation/decorators.h"
 #include "props/mutation/fault.h"
-#include "props/mutation/hunt.h"
+#include "props/train/cell_run.h"
+#include "props/train/scenario.h"
 
 namespace zeroproof::mutation {
 namespace {
@@ -69,19 +70,6 @@ TEST(Decorators, Are_known_by_name) {
   EXPECT_TRUE(add_decorator("share_callbacks", subject));
   EXPECT_NE(subject.decorate_policy, nullptr);
   EXPECT_FALSE(add_decorator("none", subject));
-}
-
-// Tokens that were written before the rename.
-TEST(Token, Of_the_museum_is_read) {
-  const char* const former =
-      "zps1:museum/"
-      "B19:case=%7b%22stage%22%3a1%2c%22accumulation%22%3a2%2c%22layers%22%3a%5b%7b%7d%5d"
-      "%2c%22calls%22%3a%5b%7b%7d%5d%2c%22micros%22%3a%5b%7b%7d%2c%7b%7d%5d%7d,judge=values:0::"
-      "4eeb47ed";
-  const auto token = read_token(former, "test");
-  ASSERT_TRUE(token.has_value()) << token.error().text;
-  EXPECT_EQ(token->id, "B19");
-  EXPECT_TRUE(token_of(token->counterexample, token->id).starts_with("zps1:mutation/B19:"));
 }
 
 }  // namespace

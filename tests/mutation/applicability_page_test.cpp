@@ -46,7 +46,7 @@ int percent_of(const std::string& share) {
 TEST(ApplicabilityPage, Says_what_fresh_cases_say) {
   constexpr std::uint64_t kCases = 300;
   constexpr int kSure = 2;
-  ProgramHunter hunter({.seed = 1, .minimizes = false}, {.now_ns = [] {
+  ProgramHunter hunter({.seed = 1, .minimizes = false, .counts_relations = true}, {.now_ns = [] {
                          return std::chrono::steady_clock::now().time_since_epoch().count();
                        }});
   const auto run = hunter.run_unmutated(0, kCases, INT64_MAX, [](const ProgramFound&) {});

@@ -31,24 +31,27 @@ std::string numbers_of(const hunt::CaseResult& result) {
 }
 
 // By any property: which one speaks first may change with the engine.
-TEST(ProgramCorpus, EachEntryShowsItsFaultAndHoldsWithoutIt) {
-  ASSERT_FALSE(corpus_files().empty());
-  for (const fs::path& file : corpus_files()) {
-    const auto entry = hunt::parse_corpus_entry(read_file(file), file.filename().string());
-    ASSERT_TRUE(entry) << entry.error().text;
-    const auto program = hunt::CorpusCase::make(*entry);
-    ASSERT_TRUE(program) << file << ": " << program.error().text;
-    if (entry->fault.empty()) {
-      EXPECT_EQ(numbers_of(program->run({})), "") << file;
-      continue;
-    }
-    EXPECT_EQ(file.stem().string(), entry->fault);
-    const Fault* const fault = find_fault(entry->fault);
-    ASSERT_NE(fault, nullptr) << file;
-    const hunt::Mutant mutant = mutant_of(*fault);
-    EXPECT_EQ(numbers_of(program->run(mutant.reference)), "") << file;
-    EXPECT_FALSE(program->run(mutant.variant).falsified.empty()) << file;
+void expect_shown(const fs::path& file) {
+  const auto entry = hunt::parse_corpus_entry(read_file(file), file.filename().string());
+  ASSERT_TRUE(entry) << entry.error().text;
+  const auto program = hunt::CorpusCase::make(*entry);
+  ASSERT_TRUE(program) << file << ": " << program.error().text;
+  if (entry->fault.empty()) {
+    EXPECT_EQ(numbers_of(program->run({})), "") << file;
+    return;
   }
+  EXPECT_EQ(file.stem().string(), entry->fault);
+  const Fault* const fault = find_fault(entry->fault);
+  ASSERT_NE(fault, nullptr) << file;
+  const hunt::Mutant mutant = mutant_of(*fault);
+  EXPECT_EQ(numbers_of(program->run(mutant.reference)), "") << file;
+  EXPECT_FALSE(program->run(mutant.variant).falsified.empty()) << file;
+}
+
+TEST(ProgramCorpus, EachEntryShowsItsFaultAndHoldsWithoutIt) {
+  const std::vector<fs::path> files = corpus_files();
+  ASSERT_GE(files.size(), 500U);
+  for (const fs::path& file : files) expect_shown(file);
 }
 
 TEST(ProgramCorpus, EntriesComeBackFromTheirDocuments) {

@@ -6,7 +6,7 @@ tree=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 "$ZP_COMMAND" mutation --hazards --unmutated 1x --progress none --color never >"$ZP_OUT/hunt.txt"
 code=$?
 cat "$ZP_OUT/hunt.txt"
-found=$(grep ' faults modelled, ' "$ZP_OUT/hunt.txt" | sed 's/ faults modelled, / modelled, /; s/;.*//')
+found=$(grep ' faults found' "$ZP_OUT/hunt.txt")
 ZP_ZEROPROOF=$ZP_COMMAND "$tree/recorder/hazards/run.sh" 2>"$ZP_OUT/differences.txt" | tee "$ZP_OUT/deepspeed.txt"
 upstream=${PIPESTATUS[0]}
 cat "$ZP_OUT/differences.txt"

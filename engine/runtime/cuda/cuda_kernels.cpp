@@ -86,6 +86,7 @@ void CudaKernels::copy(Stream& stream, const Span& to, const Span& from, double 
   if (factor == 1.0 && are_bytes(to, from)) {
     if (!gpu_->may_overtake(to.tensor->storage.get(), from.tensor->storage.get()))
       return copies_.add(handle(stream), to, from);
+    gpu_->note_work(handle(stream));
     ZP_CUDA(launch_copy(handle(stream), view, source.view(), factor));
     return;
   }

@@ -35,7 +35,7 @@ Tensor CudaMemory::allocate(std::int64_t elements, DType dtype, Placement placem
   if (is_poisoned_ && bytes > 0)
     ZP_CUDA(cudaMemsetAsync(buffer_of(impl)->data(), kNanBytes, static_cast<std::size_t>(bytes),
                             gpu_->compute()));
-  buffer_of(impl)->mark_ready();
+  if (bytes > 0) buffer_of(impl)->mark_ready();
   return out;
 }
 

@@ -31,6 +31,7 @@ CudaRank::CudaRank(const CudaWorldOptions& options, int rank, const std::shared_
       kernels_(gpu, options.arithmetic, streams_.log()),
       ops_(gpu, options.arithmetic),
       graphs_(gpu, kernels_) {
+  gpu_->memory().clear();  // what an earlier world left
   gpu_->while_waiting = [this](std::int64_t waited_ms) { check_progress(waited_ms); };
 }
 

@@ -23,10 +23,7 @@ class CudaStream final : public Stream {
   void record_use(const Tensor& tensor) override;
 
   // For work that comes now.
-  cudaStream_t native() const {
-    gpu_->flush_deferred();
-    return queue_;
-  }
+  cudaStream_t native() const { return gpu_->queue(static_cast<StreamRole>(id_.value)); }
   cudaStream_t handle() const { return queue_; }
 
  private:

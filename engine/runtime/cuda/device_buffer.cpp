@@ -45,7 +45,8 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<Gpu> gpu, std::int64_t bytes, Placeme
   else if (placement == Placement::host)
     ZP_CUDA(cudaHostAlloc(&data_, size, cudaHostAllocDefault));
   else
-    ZP_CUDA(cudaMallocAsync(&data_, size, gpu_->compute_handle()));
+    data_ = gpu_->memory().take(size);
+  if (data_ == nullptr) ZP_CUDA(cudaErrorMemoryAllocation);
 }
 
 DeviceBuffer::~DeviceBuffer() {
@@ -58,33 +59,27 @@ void DeviceBuffer::free() {
     if (arena_ == gpu_->arena()) give_back_captured();
     return;
   }
-  cudaSetDevice(gpu_->ordinal());
+  const bool is_device = placement_ == Placement::device;
   if (gpu_->is_capturing()) {
-    const auto give_back = placement_ == Placement::host ? cudaFreeHost : cudaFree;
-    gpu_->free_behind_capture([give_back, data = data_] { give_back(data); });
+    if (is_device) gpu_->memory().forget(static_cast<std::size_t>(bytes_));
+    gpu_->free_behind_capture(
+        [give_back = is_device ? cudaFree : cudaFreeHost, data = data_] { give_back(data); });
     return;
   }
-  cudaStream_t last = gpu_->compute_handle();
-  for (cudaStream_t queue : users()) {
-    try {
-      if (last != queue) gpu_->wait_ahead(queue, gpu_->record_before_deferred(last));
-    } catch (...) {
-      cudaStreamSynchronize(last);
-    }
-    last = queue;
-  }
-  if (placement_ == Placement::device) {
-    cudaFreeAsync(data_, last);
-    return;
-  }
-  cudaStreamSynchronize(last);
+  if (is_device) return gpu_->memory().give_back(data_, static_cast<std::size_t>(bytes_), uses());
+  cudaSetDevice(gpu_->ordinal());
+  for (const KeptMemory::Use& use : uses())
+    cudaStreamSynchronize(gpu_->handle(static_cast<StreamRole>(use.queue)));
+  cudaStreamSynchronize(gpu_->compute_handle());
   cudaFreeHost(data_);
 }
 
 void DeviceBuffer::give_back_captured() {
   std::vector<StreamEvent> behind;
   try {
-    for (cudaStream_t queue : users()) behind.push_back(gpu_->record_before_deferred(queue));
+    for (const KeptMemory::Use& use : uses())
+      behind.push_back(
+          gpu_->record_before_deferred(gpu_->handle(static_cast<StreamRole>(use.queue))));
   } catch (...) {
     return;  // it stays the graph's
   }
@@ -93,20 +88,21 @@ void DeviceBuffer::give_back_captured() {
 
 void DeviceBuffer::use_on(cudaStream_t queue) {
   if (queue == gpu_->compute_handle()) return;
-  const auto known = std::ranges::find(used_on_, queue, &Use::queue);
+  const std::size_t role = gpu_->role_of(queue);
+  const auto known = std::ranges::find(used_on_, role, &KeptMemory::Use::queue);
   if (known != used_on_.end()) {
     known->marks = gpu_->marks_of(queue);
     return;
   }
   if (ready_.value >= 0) gpu_->wait_ahead(queue, ready_);
-  used_on_.push_back({queue, gpu_->marks_of(queue)});
+  used_on_.push_back({role, gpu_->marks_of(queue)});
 }
 
-std::vector<cudaStream_t> DeviceBuffer::users() const {
-  std::vector<cudaStream_t> queues;
-  for (const Use& use : used_on_)
-    if (!gpu_->is_awaited(use.queue, use.marks)) queues.push_back(use.queue);
-  return queues;
+KeptMemory::Uses DeviceBuffer::uses() const {
+  KeptMemory::Uses uses;
+  for (const KeptMemory::Use& use : used_on_)
+    if (!gpu_->is_awaited(use.queue, use.marks)) uses.push_back(use);
+  return uses;
 }
 
 std::vector<double> DeviceBuffer::read(const TensorImpl& tensor) const {

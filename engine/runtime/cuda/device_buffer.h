@@ -24,7 +24,7 @@ class DeviceBuffer final : public DeviceElements {
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::int64_t bytes() const { return bytes_; }
   // What is on the compute stream so far prepares the memory for its first user elsewhere.
-  void mark_ready() { ready_ = gpu_->record_before_deferred(gpu_->compute_handle()); }
+  void mark_ready() { ready_ = gpu_->ready_point(); }
   // Before work of `queue` on it.
   void use_on(cudaStream_t queue);
   std::vector<double> read(const TensorImpl& tensor) const override;
@@ -39,14 +39,10 @@ class DeviceBuffer final : public DeviceElements {
   std::shared_ptr<GraphArena> arena_;  // whose memory it is; null: the pool's, or the host's
   void* data_ = nullptr;
   StreamEvent ready_{-1};
-  struct Use {
-    cudaStream_t queue;
-    std::int64_t marks;  // of the queue, at its last use
-  };
-  // Queues besides the compute stream whose use of it that has not waited for.
-  std::vector<cudaStream_t> users() const;
+  // By other queues than the compute stream, which has not waited for them.
+  KeptMemory::Uses uses() const;
 
-  std::vector<Use> used_on_;
+  KeptMemory::Uses used_on_;
 };
 
 // Null: the elements are doubles of the host.

@@ -37,6 +37,7 @@ Gpu::~Gpu() {
   cudaSetDevice(ordinal_);
   for (cudaStream_t queue : queues_)
     if (queue != nullptr) cudaStreamSynchronize(queue);
+  memory_.clear();
   cudaFreeHost(inbox_);
   for (const Mark& mark : events_) cudaEventDestroy(mark.event);
   for (cudaEvent_t event : spare_) cudaEventDestroy(event);
@@ -47,6 +48,8 @@ Gpu::~Gpu() {
 void Gpu::begin_capture(std::shared_ptr<GraphArena> arena) {
   make_current();
   for (cudaStream_t queue : queues_) synchronize(record(queue));
+  memory_.clear();  // the graph has memory of its own
+  waited_before_ = {};
   freed_.clear();
   first_captured_ = first_ + static_cast<std::int64_t>(events_.size());
   ZP_CUDA(cudaStreamBeginCapture(compute(), cudaStreamCaptureModeThreadLocal));
@@ -64,6 +67,7 @@ cudaGraph_t Gpu::end_capture() {
   const bool is_captured =
       cudaStreamEndCapture(compute_handle(), &graph) == cudaSuccess && graph != nullptr;
   arena_ = nullptr;
+  waited_before_ = {};
   for (auto i = static_cast<std::size_t>(first_captured_ - first_); i < events_.size(); ++i)
     if (cudaEvent_t event = std::exchange(events_[i].event, nullptr)) cudaEventDestroy(event);
   for (const std::function<void()>& free : freed_) free();
@@ -107,6 +111,7 @@ bool Gpu::may_overtake(const void* storage, const void* other) const {
 
 void Gpu::run_put_off() {
   const auto work = std::exchange(put_off_, nullptr);
+  ready_point_ = {};
   work();
 }
 
@@ -127,8 +132,20 @@ StreamEvent Gpu::record_before_deferred(cudaStream_t queue, std::int64_t number)
 void Gpu::wait_ahead(cudaStream_t queue, StreamEvent event) {
   const Mark* const of = mark(event);
   if (of == nullptr) return;
-  ZP_CUDA(cudaStreamWaitEvent(queue, of->event, 0));
+  const std::size_t role = role_of(queue);
+  std::int64_t& before = waited_before_[role][of->role];
+  if (role != of->role && event.value >= before) {
+    note_work(queue);
+    ZP_CUDA(cudaStreamWaitEvent(queue, of->event, 0));
+    before = event.value + 1;
+  }
   if (queue == compute_handle()) note_awaited(*of);
+}
+
+StreamEvent Gpu::ready_point() {
+  const bool is_known = !ready_point_.is_none() && mark(ready_point_) != nullptr;
+  if (!is_known) ready_point_ = record_before_deferred(compute_handle());
+  return ready_point_;
 }
 
 void Gpu::note_awaited(const Mark& mark) {
@@ -190,16 +207,44 @@ const Gpu::Mark* Gpu::mark(StreamEvent event) const {
   return of.event == nullptr ? nullptr : &of;
 }
 
+// Seldom and many at once, as each question is a call of CUDA's.
 void Gpu::recycle() {
   if (is_capturing()) return;  // which forbids to ask
-  const auto is_over = [](const Mark& mark) {
-    return mark.event == nullptr || cudaEventQuery(mark.event) == cudaSuccess;
-  };
-  while (events_.size() > kKeptEvents && is_over(events_.front())) {
-    if (events_.front().event != nullptr) spare_.push_back(events_.front().event);
-    events_.pop_front();
-    ++first_;
+  while (events_.size() >= recycled_at_) {
+    if (!is_over(kRecycledEvents)) {
+      recycled_at_ = events_.size() + kRecycledEvents;
+      return;
+    }
+    for (std::size_t i = 0; i < kRecycledEvents; ++i) {
+      const Mark& mark = events_.front();
+      reached_[mark.role] = std::max(reached_[mark.role], mark.number);
+      if (mark.event != nullptr) spare_.push_back(mark.event);
+      events_.pop_front();
+    }
+    first_ += static_cast<std::int64_t>(kRecycledEvents);
+    recycled_at_ = kKeptEvents + kRecycledEvents;
   }
+}
+
+// The first so many: the last of each queue is behind the others.
+bool Gpu::is_over(std::size_t events) const {
+  std::array<cudaEvent_t, kRoles> last{};
+  for (std::size_t i = 0; i < events; ++i)
+    if (events_[i].event != nullptr) last[events_[i].role] = events_[i].event;
+  return std::ranges::all_of(last, [](cudaEvent_t event) {
+    return event == nullptr || cudaEventQuery(event) == cudaSuccess;
+  });
+}
+
+bool Gpu::is_over(std::size_t role, std::int64_t marks) {
+  if (awaited_[role] > marks || reached_[role] > marks) return true;
+  const auto is_later = [&](const Mark& mark) {
+    return mark.event != nullptr && mark.role == role && mark.number > marks;
+  };
+  const auto later = std::ranges::find_if(events_, is_later);
+  if (later == events_.end() || cudaEventQuery(later->event) != cudaSuccess) return false;
+  reached_[role] = later->number;
+  return true;
 }
 
 }  // namespace zeroproof::cuda

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/runtime/cuda/graph_arena.h"
+#include "engine/runtime/cuda/stream_pool.h"
 #include "zeroproof/internal/engine/runtime/stream.h"
 
 namespace zeroproof::cuda {
@@ -29,12 +30,17 @@ class Gpu {
   // For work that comes now: what was put off goes first.
   cudaStream_t queue(StreamRole role) {
     flush_deferred();
+    note_work(handle(role));
     return handle(role);
   }
   cudaStream_t compute() { return queue(StreamRole::compute); }
   // To tell queues apart, and for memory that nothing put off uses.
   cudaStream_t handle(StreamRole role) const { return queues_[static_cast<std::size_t>(role)]; }
   cudaStream_t compute_handle() const { return handle(StreamRole::compute); }
+  // Work that goes before what was put off, on a handle().
+  void note_work(cudaStream_t queue) {
+    if (queue == compute_handle()) ready_point_ = {};
+  }
 
   // Work on the compute stream that what comes next may still join: it is queued when somebody asks
   // for a queue or an event, and keeps alive what it uses. At most one: an earlier one is queued.
@@ -49,6 +55,7 @@ class Gpu {
 
   StreamEvent record(cudaStream_t queue) {
     flush_deferred();
+    note_work(queue);
     ++marks_[role_of(queue)];
     return record_before_deferred(queue, marks_[role_of(queue)]);
   }
@@ -61,12 +68,14 @@ class Gpu {
     return record_before_deferred(queue, 0);
   }
   void wait_ahead(cudaStream_t queue, StreamEvent event);
+  // What the compute stream has so far, before what was put off: one event until more comes.
+  StreamEvent ready_point();
   // How many points of a queue were recorded so far; and whether the compute stream, or the host,
   // has waited for a later one: what was queued before it is over for what comes.
   std::int64_t marks_of(cudaStream_t queue) const { return marks_[role_of(queue)]; }
-  bool is_awaited(cudaStream_t queue, std::int64_t marks) const {
-    return awaited_[role_of(queue)] > marks;
-  }
+  bool is_awaited(std::size_t role, std::int64_t marks) const { return awaited_[role] > marks; }
+  // The same, or the GPU has come to such a point.
+  bool is_over(std::size_t role, std::int64_t marks);
   // Which role's queue it is; CheckFailed for another GPU's.
   std::size_t role_of(cudaStream_t queue) const;
   static constexpr std::size_t kRoles = 4;
@@ -94,12 +103,16 @@ class Gpu {
   // `free` memory from before it, once the capture is over: a replay would not find it.
   void free_behind_capture(std::function<void()> free);
   bool has_freed_earlier_memory() const { return !freed_.empty(); }
+  // Of its pool, in the order of the compute stream.
+  KeptMemory& memory() { return memory_; }
+  StreamPool& pool() { return pool_; }
   // All streams behind one another: before and behind a replay on the compute stream.
   void join_queues();
   void fork_queues();
 
  private:
   static constexpr std::size_t kKeptEvents = 256;
+  static constexpr std::size_t kRecycledEvents = 128;
 
   struct Mark {
     cudaEvent_t event;
@@ -111,6 +124,7 @@ class Gpu {
   const Mark* mark(StreamEvent event) const;  // null: complete, and recycled since
   void note_awaited(const Mark& mark);
   void recycle();
+  bool is_over(std::size_t events) const;
   void run_put_off();
 
   int ordinal_;
@@ -121,11 +135,18 @@ class Gpu {
   std::deque<Mark> events_;  // of numbers from first_ on
   std::array<std::int64_t, kRoles> marks_{};
   std::array<std::int64_t, kRoles> awaited_{};  // by the compute stream or the host
+  std::array<std::int64_t, kRoles> reached_{};  // by the GPU, as far as somebody has looked
+  // By who waited, and for whom: earlier events than this need no wait.
+  std::array<std::array<std::int64_t, kRoles>, kRoles> waited_before_{};
+  StreamEvent ready_point_;  // none: the compute stream has had work since
   std::vector<cudaEvent_t> spare_;
   std::int64_t first_ = 0;
+  std::size_t recycled_at_ = kKeptEvents + kRecycledEvents;  // so many events
   std::shared_ptr<GraphArena> arena_;  // of what is being captured; null: nothing is
   std::int64_t first_captured_ = 0;    // event
   std::vector<std::function<void()>> freed_;
+  StreamPool pool_{*this};
+  KeptMemory memory_{pool_};
 };
 
 }  // namespace zeroproof::cuda

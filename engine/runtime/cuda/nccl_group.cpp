@@ -102,7 +102,7 @@ NcclGroup::NcclGroup(host::GroupMembers members, std::shared_ptr<NcclClique> cli
   ZP_CHECK(size() == 1 || clique_ != nullptr, "a group of several ranks without NCCL");
   ZP_CUDA(cudaStreamSynchronize(gpu_->compute()));
   if (clique_ == nullptr || clique_->peers() == nullptr) return;
-  peers_.emplace(rank(), size(), *clique_->peers(), staging, [this](std::int64_t waited_ms) {
+  peers_.emplace(rank(), size(), *clique_->peers(), *gpu_, staging, [this](std::int64_t waited_ms) {
     throw_if_failed();
     if (gpu_->while_waiting) gpu_->while_waiting(waited_ms);
   });
@@ -113,10 +113,10 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
   throw_if_failed();
   gpu_->make_current();
   const bool is_batched =
-      is_batching_ && size() > 1 &&
+      is_batching_ && size() > 1 && !is_left_out_ &&
       (collective.op == CollectiveOp::reduce || collective.op == CollectiveOp::broadcast);
   if (is_batched) {
-    if (!is_left_out_) put_in_batch(stream, collective);
+    put_in_batch(stream, collective);
     issued_.push_back({collective.op, collective.input.dtype(), collective.input.elements, {}});
     return {static_cast<std::int64_t>(issued_.size()) - 1};
   }

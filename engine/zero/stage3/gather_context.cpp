@@ -52,8 +52,7 @@ void GatherContext::enter() {
   for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(1);
   is_entered_ = true;
   if (!context_.config.enable_sanity_checks || modifier_rank_) return;
-  for (const PartitionedParameter* parameter : parameters_)
-    values_before_.push_back(parameter->parameter().tensor.values());
+  for (PartitionedParameter* parameter : parameters_) parameter->watch_values(true);
 }
 
 GatherContext::~GatherContext() {
@@ -97,13 +96,13 @@ void GatherContext::take_over_changes() {
   if (!parameters_.empty()) context_.data.wait(last, stream);
 }
 
-// What a load or a step has given up meanwhile has nothing that could be lost.
-bool GatherContext::is_modified(std::size_t index) const {
-  const PartitionedParameter& parameter = *parameters_[index];
+// What a load or a step has given up meanwhile has nothing that could be lost. What it has gathered
+// anew is compared with the new values.
+bool GatherContext::is_modified(const PartitionedParameter& parameter) {
   if (!parameter.is_available()) return false;
   const std::vector<double> values = parameter.parameter().tensor.values();
   std::span<const double> now = values;
-  std::span<const double> before = values_before_[index];
+  std::span<const double> before = parameter.watched_values();
   return !are_same(now, before);
 }
 
@@ -111,7 +110,8 @@ bool GatherContext::is_modified(std::size_t index) const {
 bool GatherContext::is_modified_anywhere() const {
   if (!context_.config.enable_sanity_checks) return false;
   bool has_changed = false;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) has_changed = is_modified(i) || has_changed;
+  for (const PartitionedParameter* parameter : parameters_)
+    has_changed = is_modified(*parameter) || has_changed;
   Stream& stream = context_.compute();
   const Tensor count = context_.runtime.memory().allocate(1, DType::float64);
   context_.kernels().fill(stream, Span::of(count), has_changed ? 1.0 : 0.0);
@@ -135,7 +135,10 @@ void GatherContext::partition_all(bool has_been_updated) {
 }
 
 void GatherContext::leave() {
-  for (PartitionedParameter* parameter : parameters_) parameter->set_user_depth(0);
+  for (PartitionedParameter* parameter : parameters_) {
+    parameter->set_user_depth(0);
+    parameter->watch_values(false);
+  }
   is_entered_ = false;
   report_end(std::uncaught_exceptions() > exceptions_);
 }

@@ -29,15 +29,14 @@ class GatherContext {
   HookEvent event_of(EventKind kind) const;
   void take_over_changes();
   bool is_modified_anywhere() const;
-  bool is_modified(std::size_t index) const;
+  static bool is_modified(const PartitionedParameter& parameter);
   void partition_all(bool has_been_updated);
   void leave();
 
   ZeroContext& context_;
   ParameterGatherer& gatherer_;
   std::optional<int> modifier_rank_;
-  ParameterList parameters_;                        // by id, once each
-  std::vector<std::vector<double>> values_before_;  // for the sanity check
+  ParameterList parameters_;  // by id, once each
   bool is_entered_ = false;
   int exceptions_ = 0;  // that pass as it begins
 };

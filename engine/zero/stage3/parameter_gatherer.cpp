@@ -255,6 +255,7 @@ void ParameterGatherer::install(Gather& gather) {
   for (std::size_t i = 0; i < gather.parameters.size(); ++i)
     gather.parameters[i]->install(gather.whole[i]);
   context_.compute().wait(gather.ready);
+  for (PartitionedParameter* parameter : gather.parameters) parameter->note_gathered();
 }
 
 // A parameter that travelled alone, in its own dtype, already lies as it must.

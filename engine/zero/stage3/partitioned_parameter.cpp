@@ -72,6 +72,16 @@ void PartitionedParameter::install(const Tensor& full) {
   status_ = ZeroParamStatus::available;
 }
 
+void PartitionedParameter::watch_values(bool is_watched) {
+  is_watched_ = is_watched;
+  watched_values_.clear();
+  note_gathered();
+}
+
+void PartitionedParameter::note_gathered() {
+  if (is_watched_) watched_values_ = parameter_.tensor.values();
+}
+
 void PartitionedParameter::partition(bool has_been_updated) {
   check_unused();
   if (has_been_updated) take_slice(Span::of(parameter_.tensor));

@@ -69,6 +69,10 @@ class PartitionedParameter {
   // How many gathered_parameters contexts have it.
   int user_depth() const { return user_depth_; }
   void set_user_depth(int depth) { user_depth_ = depth; }
+  // Keeps what it holds, and from then on what each gather brings: a user's changes differ from it.
+  void watch_values(bool is_watched);
+  void note_gathered();  // the values of a gather are there
+  const std::vector<double>& watched_values() const { return watched_values_; }
   // Who gathered it for eager code; null: nobody.
   ParameterClaims* owner() const { return owner_; }
   void set_owner(ParameterClaims* owner) { owner_ = owner; }
@@ -111,6 +115,8 @@ class PartitionedParameter {
   bool is_external_ = false;
   bool is_of_leaf_module_ = false;
   int user_depth_ = 0;
+  bool is_watched_ = false;
+  std::vector<double> watched_values_;
   ParameterClaims* owner_ = nullptr;
 };
 

@@ -221,9 +221,23 @@ void Zero3Optimizer::flush_coalesced() {
 
 void Zero3Optimizer::reduce_gradients() {
   const Events::Call reported(context_.events, "z3.independent_gradient_partition_epilogue");
+  if (!context_.upstream.all) add_left_gradients();
   gradients_->flush_all();
   gradients_->commit();
   context_.set_epilogue_ran(true);
+}
+
+// What another module's use of a leaf's parameter brings after the leaf's hook and its reduction,
+// or where the leaf does not run.
+void Zero3Optimizer::add_left_gradients() {
+  for (const Zero3Module& module : modules_.all()) {
+    if (!module.is_leaf || module.is_below_leaf) continue;
+    for (PartitionedParameter* parameter : module.own) {
+      const ZeroParameter& whole = parameter->parameter();
+      const bool is_left = is_trained(parameter) && whole.tensor.grad().is_defined();
+      if (is_left && !gradients_->is_held(whole)) gradients_->add(whole, false);
+    }
+  }
 }
 
 void Zero3Optimizer::backward_epilogue() {

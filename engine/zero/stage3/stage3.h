@@ -74,6 +74,7 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api {
   void mark_persistent_parameters();
   void add_leaf_hooks();
   void on_leaf_backward(Zero3Module& leaf);
+  void add_left_gradients();
   Zero3Module& known(nn::Module& module);
 
   StepOutcome update_or_refuse();

@@ -3,12 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "props/cli/replay_engine.h"
 #include "props/cli/sibling.h"
 #include "props/cli/verb.h"
-#include "props/mutation/cli/counterexample_files.h"
 #include "props/mutation/fault.h"
-#include "props/mutation/hunt_findings.h"
+#include "props/mutation/mutants.h"
 
 namespace zeroproof {
 
@@ -16,6 +14,14 @@ const char* sibling_for(const std::vector<std::string>& words) {
   const bool is_score = words.front() == "score" ||
                         (words.front() == "help" && words.size() > 1 && words[1] == "score");
   return is_score ? kScoreProgram : nullptr;
+}
+
+Result<program::EngineVariant> variant_of_fault(const std::string& id) {
+  if (id.empty()) return program::EngineVariant{};
+  const mutation::Fault* const fault = mutation::find_fault(id);
+  if (fault == nullptr)
+    return fail(ErrorCode::usage, fmt::format("the engine has no fault {}", id));
+  return mutation::mutant_of(*fault).variant;
 }
 
 Result<void> set_fault(train::TrainCell& cell, const std::string& id) {
@@ -27,17 +33,6 @@ Result<void> set_fault(train::TrainCell& cell, const std::string& id) {
                                               id));
   mutation::mutate(fault, cell);
   return {};
-}
-
-Result<Picture> mutation_picture(const std::string& word, const Session& session) {
-  const auto schedule = EngineReplayVerb::schedule_in(word);
-  if (!schedule) return tl::unexpected(schedule.error());
-  const auto token = mutation::read_token(schedule_text(*schedule), "show");
-  if (!token) return tl::unexpected(token.error());
-  const auto mutated = mutation::replay(token->counterexample, mutation::find_fault(token->id));
-  auto shown = show_counterexample(*token, located_findings(*token, mutated), session.program);
-  if (!shown) return tl::unexpected(shown.error());
-  return std::move(shown->picture);
 }
 
 }  // namespace zeroproof

@@ -3,7 +3,7 @@
 
 #include "props/cli/verb.h"
 #include "props/mutation/cli/list_verb.h"
-#include "props/mutation/cli/program_verb.h"
+#include "props/mutation/cli/mutation_verb.h"
 
 namespace zeroproof {
 namespace {
@@ -12,15 +12,12 @@ constexpr std::array kVerbs = {
     VerbInfo{kMutation, "hunts each fault woven into the engine without being told which it is",
              "  zeroproof mutation\n"
              "  zeroproof mutation A01 B17 --budget 20s\n"
-             "  zeroproof mutation --quick --json\n",
+             "  zeroproof mutation --unmutated 100s --seed 3\n",
              make_mutation},
-    VerbInfo{"programs", "hunts faults with generated programs, and the unmutated engine's defects",
-             "  zeroproof-mutation programs A01 B17 --budget 20s\n"
-             "  zeroproof-mutation programs --unmutated 100s --seed 3\n",
-             make_programs},
     VerbInfo{"list", "names the faults", "  zeroproof-mutation list\n", make_fault_list},
     VerbInfo{"show", "shows a counterexample of a fault: as a timeline, a page or a chart",
-             "  zeroproof-mutation show B19.zps --html --out b19.html\n", make_show},
+             "  zeroproof-mutation show tests/mutation/corpus/A21.json --html --out a21.html\n",
+             make_show},
     VerbInfo{"train", "runs the engine, with --fault a mutated one, on a small model",
              "  zeroproof-mutation train --stage 2 --fault B19 --check-baseline\n", make_train},
     VerbInfo{"score", "says which mutants of single statements the properties kill",

@@ -28,7 +28,7 @@ struct Corpus {
   std::vector<std::string> dropped;  // what does not hold on the unmutated engine
 };
 
-// The entries of files as `zeroproof-mutation programs --write-corpus` writes them, then
+// The entries of files as `zeroproof mutation --write-corpus` writes them, then
 // `random_cases` drawn programs in both of their runs. `say`: after each run.
 Result<Corpus> make_corpus(const std::vector<std::string>& files, std::uint64_t random_cases,
                            std::uint64_t seed, const std::function<void(std::size_t runs)>& say);

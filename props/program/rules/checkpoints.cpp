@@ -97,8 +97,6 @@ Verdict check(Walk& walk, const Load& load) {
     return no_sense(std::move(why));
   if (state.backward_around() || state.is_in(FrameKind::forward_hook))
     return no_sense("a load in the middle of a pass");
-  if (state.stage == 3 && !(*found)->gathered.empty() && state.config().enable_sanity_checks)
-    return no_sense("a load in a context that looks for changes of its weights");
   if (state.program->engine(load.engine).grows_in > 0)
     return no_sense("a load that undoes the steps of a scale that grows");
   const SavedState* const saved = find_saved(state, load.engine, load.tag);

@@ -1,8 +1,8 @@
 // Engines that are made for a while, or refused.
 #include <exception>
 
+#include "props/program/config_document.h"
 #include "props/program/rules.h"
-#include "props/train/config_document.h"
 #include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof::program {
@@ -11,7 +11,7 @@ namespace {
 // An error where the key stands below one that is not there, or the value is no JSON.
 Result<std::string> document_with(const ZeroConfig& own, const TryConfig& config) {
   try {
-    return train::changed_document(own, config.key, config.value);
+    return changed_document(own, config.key, config.value);
   } catch (const std::exception& error) {
     return no_sense("'" + config.key + "' cannot be set to '" + config.value +
                     "': " + error.what());

@@ -213,7 +213,6 @@ class ModelCheck {
                 "an external use of skipped frames that is more"},
                {is_late && (is_leaf || model_.losses() > 1), "a weight that is read late"},
                {use->watches_use && weight_dimensions(owner) != 2, "no gradient to watch"},
-               {is_leaf && !runs(owner.name), "a weight of a leaf module that never runs is read"},
                {is_leaf && (trained_of(owner) != Trained::all ||
                             std::holds_alternative<Custom>(owner.kind)),
                 "a weight of a leaf module is read"}});
@@ -225,10 +224,6 @@ class ModelCheck {
                          {traits_.has_tied_weights &&
                               (is_leaf || program_.world.skips_frames || model_.losses() > 1),
                           "a tied weight of leaf modules, frames or two losses"}});
-  }
-
-  bool runs(const std::string& module) const {
-    return flow_of(model_, {.inputs_need_grad = true}).ran.contains(module);
   }
 
   std::string own_problem() const {

@@ -96,6 +96,7 @@ struct PictureFinding {
 struct Picture {
   std::string title;
   std::string note;       // one line below it
+  std::string source;     // the program that ran, as lines of text; may be empty
   std::string good;       // the verdict when there is no finding: "no rule broken"
   std::string reproduce;  // a command; may be empty
   std::vector<std::string> strings;

@@ -46,6 +46,7 @@ class Panels {
     const { picture } = this.app;
     this.find("title").textContent = picture.document.title;
     this.find("note").textContent = picture.document.note;
+    this.build_source();
     this.build_verdict();
     this.build_legend();
     this.build_ranks();
@@ -54,6 +55,13 @@ class Panels {
     fill(this.find("keys"), element("h2", { text: "Keys" }), element("dl", {},
       ...kKeys.flatMap(([key, what]) => [element("dt", { text: key }), element("dd", { text: what })])));
     this.show_details();
+  }
+
+  build_source() {
+    const { source } = this.app.picture.document;
+    document.body.classList.toggle("has-source", Boolean(source));
+    this.find("source").hidden = !source;
+    this.find("source").textContent = source;
   }
 
   build_verdict() {

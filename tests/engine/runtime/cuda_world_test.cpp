@@ -262,6 +262,27 @@ TEST_F(CudaRuntime, Communicates_like_the_host) {
     }
 }
 
+TEST_F(CudaRuntime, Leaves_collectives_out_alone_and_in_a_batch) {
+  if (gpus_->count() < 2) GTEST_SKIP() << "needs two GPUs";
+  CudaWorld world({.world_size = 2, .leaves_out_collectives = true}, *gpus_);
+  std::vector<double> found(2);
+  world.run([&](Runtime& runtime) {
+    Stream& stream = runtime.stream(StreamRole::all_gather);
+    ProcessGroup& group = runtime.group(GroupKind::data);
+    const Tensor data = runtime.memory().allocate(77, DType::float32);
+    runtime.kernels().fill(runtime.stream(StreamRole::compute), Span::of(data), runtime.rank());
+    stream.wait(runtime.stream(StreamRole::compute));
+    group.begin_batch();
+    const Work work = group.broadcast(stream, Span::of(data), 0);
+    group.end_batch();
+    group.wait(work, stream);
+    group.wait(group.all_reduce(stream, Span::of(data), ReduceOp::sum), stream);
+    found[static_cast<std::size_t>(runtime.rank())] =
+        runtime.kernels().read(stream, Span::of(data)).back();
+  });
+  EXPECT_EQ((std::vector<double>{0, 1}), found);  // what each rank had
+}
+
 TEST_F(CudaRuntime, Ends_every_rank_when_one_fails) {
   if (gpus_->count() < 2) GTEST_SKIP() << "needs two GPUs";
   const auto errors =  // of a world that has gone when the next one wants its GPUs

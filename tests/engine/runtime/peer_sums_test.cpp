@@ -71,13 +71,13 @@ std::optional<Gpus> CudaPeerSums::gpus_;
 
 // Numbers of many magnitudes, whose sums round; here and there one that is special.
 Tensor rank_values(Runtime& runtime, std::int64_t elements, DType dtype, std::uint64_t seed) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kEndless = std::numeric_limits<double>::infinity();
   nn::InitStream stream(seed * 16 + static_cast<std::uint64_t>(runtime.rank()));
   Values values;
   for (std::int64_t i = 0; i < elements; ++i)
     values.push_back(std::ldexp(stream.uniform(3.0), static_cast<int>(i % 29) - 20));
   for (std::int64_t i = 7; i < elements; i += 41)
-    values[static_cast<std::size_t>(i)] = runtime.rank() % 2 == 0 ? kInfinity : -kInfinity;
+    values[static_cast<std::size_t>(i)] = runtime.rank() % 2 == 0 ? kEndless : -kEndless;
   for (std::int64_t i = 11 + runtime.rank(); i < elements; i += 43)
     values[static_cast<std::size_t>(i)] = std::nan("");
   for (std::int64_t i = 5; i < elements; i += 37)

@@ -1,0 +1,154 @@
+// `zeroproof generate`: drawn programs for an engine that is not ours (docs/SUBJECTS.md).
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/files/small_file.h"
+#include "props/cli/interrupt.h"
+#include "props/cli/verb.h"
+#include "props/hunt/program_hunt.h"
+#include "props/program/contract.h"
+#include "props/program/draw.h"
+#include "props/program/program_json.h"
+#include "props/program/program_text.h"
+#include "sim/fingerprint.h"
+
+namespace zeroproof {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::uint64_t kFileBytesMax = 1U << 20;
+constexpr std::uint64_t kTriesEach = 50;  // of a subject that can do next to nothing
+constexpr std::string_view kEverything = "all";
+
+// A program, and where it comes from.
+struct GeneratedCase {
+  std::uint64_t number = 0;
+  program::Program program;
+};
+
+struct Generated {
+  std::vector<GeneratedCase> cases;
+  std::map<std::string, int> skipped;              // by what the subject cannot do
+  std::string subject = std::string(kEverything);  // its fingerprint
+};
+
+// What a case is drawn again from: this seed and number, for the same subject.
+std::string token_of(const Generated& generated, std::uint64_t seed, std::uint64_t number) {
+  return fmt::format("zpg1:{}:{}:{}", seed, number, generated.subject);
+}
+
+std::string json_of(const Generated& generated, std::uint64_t seed) {
+  std::string lines;
+  for (const GeneratedCase& one : generated.cases) {
+    if (!lines.empty()) lines += '\n';
+    const OrderedJson token = token_of(generated, seed, one.number);
+    lines += fmt::format(R"({{"schema":"zeroproof.case/1","case":{},"token":{},"program":{}}})",
+                         one.number, token.dump(), program::program_line(one.program));
+  }
+  return lines;
+}
+
+std::string text_of(const Generated& generated, std::uint64_t seed) {
+  std::string text;
+  for (const GeneratedCase& one : generated.cases) {
+    const auto contract = program::Contract::of(one.program);
+    text += fmt::format("case {}  {}\n{}\n", one.number, token_of(generated, seed, one.number),
+                        program::program_text(one.program, contract ? &*contract : nullptr));
+  }
+  return text;
+}
+
+class GenerateVerb final : public Verb {
+ public:
+  void declare(Flags& flags) override {
+    flags.add_value("for", capabilities_,
+                    {"FILE", "what the subject can do: zeroproof.capabilities/1; else everything"});
+    flags.add_value("count", count_, {"N", "how many programs (default 10)"});
+    flags.add_value("first", first_, {"N", "the number of the first case (default 0)"});
+  }
+
+  Result<VerbResult> run(Session& session) override {
+    const auto count = parse_count(count_, "generate: --count");
+    if (!count) return tl::unexpected(count.error());
+    const auto first = parse_count(first_, "generate: --first");
+    if (!first) return tl::unexpected(first.error());
+    auto read = read_subject();
+    if (!read) return tl::unexpected(read.error());
+    const std::uint64_t seed = session.common.seed;
+    const auto generated = std::make_shared<Generated>(draw(seed, *first, *count));
+    say_skipped(*generated, session);
+    return VerbResult{
+        .code = code_of(*generated, *count),
+        .text = [generated, seed,
+                 &session] { return session.seed_line() + text_of(*generated, seed); },
+        .json = [generated, seed] { return json_of(*generated, seed); }};
+  }
+
+ private:
+  Result<void> read_subject() {
+    if (capabilities_.empty()) return {};
+    const auto text = read_small_file(capabilities_, kFileBytesMax);
+    if (!text) return tl::unexpected(text.error());
+    auto capabilities = program::Capabilities::parse(*text, capabilities_);
+    if (!capabilities) return tl::unexpected(capabilities.error());
+    subject_ = program::SubjectGrammar::learn(std::move(*capabilities));
+    fingerprint_ = fmt::format("{:016x}", fingerprint_of(*text).low);
+    return {};
+  }
+
+  // Case N of a seed is the same however many are asked for.
+  Generated draw(std::uint64_t seed, std::uint64_t first, std::uint64_t count) const {
+    Generated generated;
+    generated.subject = fingerprint_;
+    const std::uint64_t last = first + kTriesEach * count;
+    for (std::uint64_t number = first; number < last && !was_interrupted(); ++number) {
+      if (generated.cases.size() == count) break;
+      program::Source source(hunt::case_seed(seed, number));
+      GeneratedCase one{
+          number, program::draw_with_productions(source, subject_ ? &*subject_ : nullptr).program};
+      const auto lacking =
+          subject_ ? subject_->capabilities.lack(one.program) : std::optional<std::string>();
+      if (lacking)
+        ++generated.skipped[*lacking];
+      else
+        generated.cases.push_back(std::move(one));
+    }
+    return generated;
+  }
+
+  static ExitCode code_of(const Generated& generated, std::uint64_t count) {
+    if (was_interrupted()) return ExitCode::interrupted;
+    return generated.cases.size() == count ? ExitCode::held : ExitCode::inconclusive;
+  }
+
+  static void say_skipped(const Generated& generated, const Session& session) {
+    int sum = 0;
+    std::string reasons;
+    for (const auto& [reason, times] : generated.skipped) {
+      sum += times;
+      reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", reason, times);
+    }
+    if (sum > 0)
+      session.say(fmt::format("generate: {} programs; {} skipped, which the subject cannot do: {}",
+                              generated.cases.size(), sum, reasons));
+  }
+
+  std::string capabilities_;
+  std::string count_ = "10";
+  std::string first_ = "0";
+  std::optional<program::SubjectGrammar> subject_;
+  std::string fingerprint_ = std::string(kEverything);
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_generate() {
+  return std::make_unique<GenerateVerb>();
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,108 @@
+"""The command: python -m zeroproof_subject."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from typing import Any
+
+EXAMPLES = """examples:
+  python -m zeroproof_subject capabilities --engine ddp > ddp.json
+  zeroproof generate --seed 7 --count 300 --for ddp.json --json > programs.jsonl
+  python -m zeroproof_subject compare --engine ddp programs.jsonl
+  python -m zeroproof_subject compare --engine deepspeed --set stage=2 programs.jsonl
+  python -m zeroproof_subject serve --engine examples.my_engine:make
+"""
+
+
+def option(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, the value as JSON or as it is."""
+    name, found, value = text.partition("=")
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r}: give NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    result = argparse.ArgumentParser(
+        prog="zeroproof-subject",
+        description=__doc__.splitlines()[0],
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = result.add_subparsers(dest="verb", required=True)
+    texts = {
+        "capabilities": "print what programs the engine can do, as `generate --for` reads it",
+        "serve": "run the programs that arrive as JSON lines",
+        "compare": "run the programs of a file, and beside them plain PyTorch",
+    }
+    for verb, text in texts.items():
+        command = verbs.add_parser(verb, help=text, description=text)
+        command.add_argument("--engine", required=True, help="a name, or package.module:make")
+        command.add_argument(
+            "--set", action="append", type=option, default=[], metavar="NAME=VALUE"
+        )
+        if verb == "compare":
+            command.add_argument("programs", help="what `zeroproof generate --json` printed")
+            command.add_argument("--out", help="a JSON file for the findings")
+            command.add_argument("--seconds", type=float, help="begin no program after them")
+    return result
+
+
+def compare(subject: Any, arguments: argparse.Namespace) -> int:
+    """Exit code 1: some program differs."""
+    from zeroproof_subject.subject import Comparison
+    from zeroproof_subject.tally import Tally
+
+    comparison, tally = Comparison(subject), Tally()
+    begin = time.monotonic()
+    with open(arguments.programs, encoding="utf-8") as file:
+        for line in file:
+            if arguments.seconds and time.monotonic() - begin > arguments.seconds:
+                break
+            case = json.loads(line)
+            tally.add(case, comparison.run(case["program"]))
+    comparison.end()
+    took = time.monotonic() - begin
+    print(tally.text())
+    print(f"{sum(tally.statuses.values()) / took:.1f} programs a second, {took:.0f} s")
+    if arguments.out:
+        with open(arguments.out, "w", encoding="utf-8") as file:
+            json.dump({"versions": subject.versions(), **tally.document()}, file, indent=1)
+    return 1 if tally.findings else 0
+
+
+def main() -> int:
+    """Returns the exit code."""
+    arguments = parser().parse_args()
+    # What libraries print must not come between the lines of the protocol.
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    from zeroproof_subject.subject import Subject
+
+    subject = Subject(arguments.engine, dict(arguments.set))
+    if arguments.verb == "capabilities":
+        out.write(json.dumps(subject.capabilities(), indent=1) + "\n")
+        out.flush()
+        return 0
+    if arguments.verb == "compare":
+        os.dup2(out.fileno(), 1)
+        return compare(subject, arguments)
+    from zeroproof_subject.protocol import answers
+
+    for answer in answers(subject, sys.stdin):
+        out.write(json.dumps(answer) + "\n")
+        out.flush()
+    subject.end()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""What an engine has to offer, so that programs run on it. A user's own engine is one class of it."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from zeroproof_subject.models import Root
+from zeroproof_subject.settings import Settings
+
+
+@dataclass
+class Job:
+    """What an engine is made for."""
+
+    model: Root
+    groups: list[list[torch.nn.Parameter]]  # of the optimizer
+    settings: Settings
+    config: dict[str, Any]  # the program's ds_config.json: what differs from the defaults
+    rank: int
+    ranks: int
+
+    def optimizer_groups(self) -> list[dict[str, Any]]:
+        """The groups as torch.optim takes them."""
+        return [{"params": list(group)} for group in self.groups]
+
+
+class Engine(Protocol):
+    """Trains a model on all ranks. Tensors that it returns are whole, on every rank."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The model's forward."""
+
+    def backward(self, loss: Tensor, **options: bool) -> None:
+        """Options are retain_graph, create_graph and scale_wrt_gas, where they are not default."""
+
+    def step(self) -> None:
+        """Ends a micro-batch; the last one of a window updates the parameters."""
+
+    def zero_grad(self) -> None:
+        """Drops the gradients of the window."""
+
+    def no_sync(self) -> contextlib.AbstractContextManager:
+        """Backwards inside leave their gradients on their rank."""
+
+    def will_step(self) -> bool:
+        """Whether the next step() updates the parameters."""
+
+    def gradients(self) -> dict[str, Tensor | None]:
+        """Averaged over ranks, before clipping, by the parameter's name; asked before a step()."""
+
+    def parameters(self) -> dict[str, Tensor]:
+        """By name."""
+
+    def optimizer_state(self) -> dict[str, dict[str, Tensor]]:
+        """By the parameter's name and the state's, as "exp_avg"."""
+
+    def set_learning_rate(self, group: int | None, learning_rate: float) -> None:
+        """Of one parameter group, or of all."""
+
+
+def trained_parameters(model: Root) -> dict[str, torch.nn.Parameter]:
+    """Those that have gradients now, by name."""
+    return {name: it for name, it in model.named_parameters() if it.requires_grad}

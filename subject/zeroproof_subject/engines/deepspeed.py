@@ -1,0 +1,206 @@
+"""DeepSpeed's engine, ZeRO stages 0 to 3."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zeroproof_subject import capability
+from zeroproof_subject.engine import Job
+from zeroproof_subject.settings import make_optimizer
+
+OPTIONS = {"stage": 1}
+MISSING_IS_ZERO = True  # flat groups have no parameter without a gradient
+CASES_OF_A_GROUP = 25  # stage 3 keeps every engine alive
+
+# Keys of a program's configuration that are DeepSpeed's as well.
+PASSED_ON = (
+    "gradient_accumulation_steps",
+    "managed_gradient_accumulation",
+    "gradient_clipping",
+    "prescale_gradients",
+    "gradient_predivide_factor",
+)
+
+
+def configuration(job: Job, stage: int) -> dict[str, Any]:
+    """A ds_config.json without an optimizer of DeepSpeed's own, which would need a compiler."""
+    given = {key: job.config[key] for key in PASSED_ON if key in job.config}
+    zero = {"overlap_comm": False, **job.config.get("zero_optimization", {}), "stage": stage}
+    return {
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": 1,
+        "gradient_clipping": 1.0,
+        **given,
+        "zero_optimization": zero,
+        "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
+        "steps_per_print": 1 << 30,
+    }
+
+
+class DeepSpeedEngine:
+    """deepspeed.initialize, and what its pages say about reading whole values."""
+
+    def __init__(self, job: Job, stage: int) -> None:
+        import deepspeed
+
+        self.job = job
+        self.stage = stage
+        optimizer = make_optimizer(job.settings, job.optimizer_groups())
+        self.engine, *_ = deepspeed.initialize(
+            model=job.model,
+            optimizer=optimizer,
+            model_parameters=[it for group in job.groups for it in group],
+            config=configuration(job, stage),
+        )
+        self.tensor_fragment = importlib.import_module("deepspeed.utils")
+        self.gathered_parameters = deepspeed.zero.GatheredParameters
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.engine(*arguments)
+
+    def backward(self, loss: Tensor, **options: bool) -> None:
+        """engine.backward, which divides by the number of micro-batches."""
+        self.engine.backward(loss, **options)
+
+    def will_step(self) -> bool:
+        """A window ends."""
+        is_managed = self.job.settings.is_managed
+        return self.engine.is_gradient_accumulation_boundary() if is_managed else True
+
+    def step(self) -> None:
+        """engine.step."""
+        self.engine.step()
+
+    def zero_grad(self) -> None:
+        """engine.zero_grad."""
+        self.engine.zero_grad()
+
+    def set_boundary(self, is_boundary: bool) -> None:
+        """Holds until it is called again."""
+        self.engine.set_gradient_accumulation_boundary(is_boundary)
+
+    def no_sync(self) -> contextlib.AbstractContextManager:
+        """The engine's own."""
+        return self.engine.no_sync()
+
+    def coalesce(self) -> contextlib.AbstractContextManager:
+        """One reduction for all backwards inside."""
+        return self.engine.coalesce_grad_reduction()
+
+    def gradients(self) -> dict[str, Tensor | None]:
+        """By safe_get_full_grad."""
+        read = self.tensor_fragment.safe_get_full_grad
+        return {
+            name: copy_of(read(it))
+            for name, it in self.job.model.named_parameters()
+            if it.requires_grad
+        }
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Gathered in stage 3."""
+        named = dict(self.job.model.named_parameters())
+        if self.stage < 3:
+            return {name: copy_of(it) for name, it in named.items()}
+        with self.gathered_parameters(list(named.values())):
+            return {name: copy_of(it) for name, it in named.items()}
+
+    def optimizer_state(self) -> dict[str, dict[str, Tensor]]:
+        """By safe_get_full_optimizer_state."""
+        read = self.tensor_fragment.safe_get_full_optimizer_state
+        keys = {"SGD": ("momentum_buffer",)}.get(
+            self.job.settings.optimizer, ("exp_avg", "exp_avg_sq")
+        )
+        states: dict[str, dict[str, Tensor]] = {}
+        for name, parameter in self.job.model.named_parameters():
+            values = {key: read(parameter, key) for key in keys}
+            states[name] = {key: copy_of(it) for key, it in values.items() if it is not None}
+        return states
+
+    def set_learning_rate(self, group: int | None, learning_rate: float) -> None:
+        """In the groups of the engine's optimizer."""
+        for at, options in enumerate(self.engine.optimizer.param_groups):
+            if group in (None, at):
+                options["lr"] = learning_rate
+
+    def close(self) -> None:
+        """Ends the engine."""
+        self.engine.destroy()
+
+
+def copy_of(tensor: Tensor | None) -> Tensor | None:
+    """A copy that no later statement changes."""
+    return None if tensor is None else tensor.detach().clone()
+
+
+def make(job: Job, **options) -> DeepSpeedEngine:
+    """An engine for a job."""
+    return DeepSpeedEngine(job, **(OPTIONS | options))
+
+
+def prepare() -> None:
+    """Imports DeepSpeed on CPUs, without the operator that wants a compiler."""
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")
+    import deepspeed  # noqa: F401
+
+    logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
+    # By name: the package has a `torch` too.
+    importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None
+
+
+def versions() -> dict[str, str]:
+    """What findings depend on."""
+    import deepspeed
+
+    return {"torch": torch.__version__, "deepspeed": deepspeed.__version__}
+
+
+ZERO_KEYS = {
+    "/zero_optimization/reduce_bucket_size": True,
+    "/zero_optimization/contiguous_gradients": True,
+    "/zero_optimization/reduce_scatter": True,
+    "/zero_optimization/overlap_comm": True,
+    "/prescale_gradients": True,
+    "/gradient_predivide_factor": True,
+}
+FLAT_KEYS = {
+    "/zero_optimization/allgather_bucket_size": True,
+    "/zero_optimization/use_multi_rank_bucket_allreduce": True,
+}
+STAGE3_KEYS = {
+    f"/zero_optimization/{key}": True
+    for key in (
+        "sub_group_size",
+        "stage3_prefetch_bucket_size",
+        "stage3_param_persistence_threshold",
+        "stage3_model_persistence_threshold",
+        "stage3_max_live_parameters",
+        "stage3_max_reuse_distance",
+    )
+}
+
+
+def capabilities(options: dict) -> dict:
+    """Of the stage."""
+    stage = (OPTIONS | options)["stage"]
+    config = {**capability.CONFIG, "/zero_optimization/stage": [stage]}
+    if stage > 0:
+        config |= ZERO_KEYS
+    if stage in (1, 2):
+        config |= FLAT_KEYS
+    if stage == 3:
+        config |= STAGE3_KEYS
+    blocks = (["no_sync"] if stage < 2 else []) + (["coalesce"] if stage > 0 else [])
+    document = capability.document("deepspeed", versions(), config=config, blocks=blocks)
+    document["engines"] = 1
+    # What no group lists has a gradient on its rank alone.
+    document["modules"]["linear"]["trained"] = ["bias_only", "frozen"]
+    document["modules"]["custom"]["trained"] = ["frozen"]
+    return document

@@ -1,0 +1,173 @@
+"""Groups of rank processes that stay for many programs, with a time limit for each program."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+import tempfile
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from zeroproof_subject.rank import EngineChoice, Place, serve
+
+FIRST_LIMIT = 120.0  # seconds, of a group's first program
+LEAST_LIMIT = 20.0
+LIMIT_OVER_MEDIAN = 40
+
+
+@dataclass
+class RunResult:
+    """What became of one program. Of a rank that did not answer, `ranks` has None."""
+
+    status: str  # ran, hang, crash
+    ranks: list[list[dict[str, Any]] | None]
+    seconds: float
+    detail: str = ""  # the last line that a crashed rank printed
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "status": self.status,
+            "ranks": self.ranks,
+            "seconds": self.seconds,
+            "detail": self.detail,
+        }
+
+
+@dataclass
+class Group:
+    """The processes of one engine and one number of ranks."""
+
+    choice: EngineChoice
+    ranks: int
+    folder: str = field(default_factory=lambda: tempfile.mkdtemp(prefix="zeroproof-"))
+    processes: list[Any] = field(default_factory=list)
+    connections: list[Connection] = field(default_factory=list)
+    cases: int = 0
+
+    def __post_init__(self) -> None:
+        context = multiprocessing.get_context("fork")
+        for rank in range(1 if self.choice.is_plain else self.ranks):
+            place = Place(rank, self.ranks, f"{self.folder}/store", f"{self.folder}/{rank}.log")
+            ours, theirs = context.Pipe()
+            process = context.Process(
+                target=serve, args=(theirs, self.choice, place), daemon=True
+            )
+            process.start()
+            theirs.close()
+            self.processes.append(process)
+            self.connections.append(ours)
+
+    def run(self, request: dict[str, Any], limit: float) -> RunResult:
+        """One program on all ranks."""
+        started = time.monotonic()
+        self.cases += 1
+        answers: dict[int, dict[str, Any]] = {}
+        status = self.ask(request) or self.collect(answers, started + limit)
+        ranks: list[list[dict[str, Any]] | None] = []
+        for rank in range(len(self.connections)):
+            ranks += answers[rank]["seen"] if rank in answers else [None]
+        detail = self.last_lines() if status == "crash" else ""
+        return RunResult(status, ranks, time.monotonic() - started, detail)
+
+    def ask(self, request: dict[str, Any]) -> str:
+        """Sends a program to each rank."""
+        try:
+            for connection in self.connections:
+                connection.send(request)
+        except OSError:
+            return "crash"
+        return ""
+
+    def collect(self, answers: dict[int, dict[str, Any]], deadline: float) -> str:
+        """Until all ranks have answered, one has died, or time is over."""
+        while len(answers) < len(self.connections):
+            left = [it for at, it in enumerate(self.connections) if at not in answers]
+            ready = wait(left, timeout=max(0.0, deadline - time.monotonic()))
+            if not ready:
+                return "hang"
+            for connection in ready:
+                try:
+                    answers[self.connections.index(connection)] = connection.recv()
+                except (EOFError, OSError):
+                    return "crash"
+        return "ran"
+
+    def last_lines(self) -> str:
+        """What each rank printed last."""
+        lines = []
+        for rank, process in enumerate(self.processes):
+            process.join(0.2)
+            log = Path(self.folder, f"{rank}.log")
+            printed = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+            lines.append(f"rank {rank} ({process.exitcode}): {printed[-1] if printed else ''}")
+        return "; ".join(lines)
+
+    def end(self) -> None:
+        """Kills the processes: an engine in trouble would not end by itself."""
+        for process in self.processes:
+            if process.is_alive():
+                os.kill(process.pid, signal.SIGKILL)
+        for process in self.processes:
+            process.join()
+        for connection in self.connections:
+            connection.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Pool:
+    """One group for each number of ranks, made again after trouble and after so many programs."""
+
+    def __init__(self, choice: EngineChoice, cases_of_a_group: int) -> None:
+        self.choice = choice
+        self.cases_of_a_group = cases_of_a_group
+        self.groups: dict[int, Group] = {}
+        self.seconds: list[float] = []
+        self.groups_made = 0
+
+    def run(self, document: dict[str, Any], ranks: int, missing_is_zero: bool) -> RunResult:
+        """One program; whatever becomes of it, the pool can run the next."""
+        group = self.group_of(ranks)
+        limit = FIRST_LIMIT if group.cases == 0 else self.limit()
+        is_first = group.cases == 0
+        request = {"program": document, "missing_is_zero": missing_is_zero}
+        result = group.run(request, limit)
+        has_error = any(seen is None or has_failed(seen) for seen in result.ranks)
+        if result.status != "ran" or has_error or group.cases >= self.cases_of_a_group:
+            self.end_group(ranks)
+        if not is_first:
+            self.seconds.append(result.seconds)
+        return result
+
+    def group_of(self, ranks: int) -> Group:
+        """The running group of so many ranks, or a new one."""
+        if ranks not in self.groups:
+            self.groups[ranks] = Group(self.choice, ranks)
+            self.groups_made += 1
+        return self.groups[ranks]
+
+    def limit(self) -> float:
+        """Of the next program, by the median so far."""
+        if not self.seconds:
+            return FIRST_LIMIT
+        median = sorted(self.seconds)[len(self.seconds) // 2]
+        return max(LEAST_LIMIT, LIMIT_OVER_MEDIAN * median)
+
+    def end_group(self, ranks: int) -> None:
+        """Ends the group of so many ranks."""
+        self.groups.pop(ranks).end()
+
+    def end(self) -> None:
+        """Ends all groups."""
+        for ranks in list(self.groups):
+            self.end_group(ranks)
+
+
+def has_failed(seen: list[dict[str, Any]]) -> bool:
+    """Whether a rank's run ended with an error."""
+    return bool(seen) and seen[-1]["what"] == "error"

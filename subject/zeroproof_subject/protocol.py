@@ -1,0 +1,50 @@
+"""The subject protocol: JSON lines over stdin and stdout (docs/SUBJECTS.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from zeroproof_subject.program import NotAProgram
+from zeroproof_subject.subject import Subject
+
+VERSION = 1
+
+
+def hello(subject: Subject) -> dict[str, Any]:
+    """The first line of a subject."""
+    return {
+        "zeroproof_subject": VERSION,
+        "engine": subject.choice.name,
+        "options": subject.options,
+        "versions": subject.versions(),
+        "capabilities": subject.capabilities(),
+    }
+
+
+def answers(subject: Subject, requests: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """A hello, then an answer to each request, until {"end": true} or the end of the input."""
+    yield hello(subject)
+    for line in requests:
+        if not line.strip():
+            continue
+        try:
+            request = json.loads(line)
+        except json.JSONDecodeError as error:
+            yield {"status": "refused", "detail": f"no JSON: {error}"}
+            continue
+        if not isinstance(request, dict) or request.get("end"):
+            return
+        yield answer(subject, request)
+
+
+def answer(subject: Subject, request: dict[str, Any]) -> dict[str, Any]:
+    """What became of the program of a request, under the request's id."""
+    identity = {"id": request.get("id")}
+    if not isinstance(request.get("run"), dict):
+        return {**identity, "status": "refused", "detail": "give a program as 'run'"}
+    try:
+        return {**identity, **subject.run(request["run"]).document()}
+    except NotAProgram as error:
+        return {**identity, "status": "refused", "detail": str(error)}

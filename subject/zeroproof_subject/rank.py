@@ -1,0 +1,121 @@
+"""The process of one rank of a group; or of all replicas of the plain engine."""
+
+from __future__ import annotations
+
+import datetime
+import gc
+import os
+import threading
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from zeroproof_subject import engines
+from zeroproof_subject.interpreter import Interpreter
+from zeroproof_subject.program import Program, parse
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which rank a process is, and where its group meets."""
+
+    rank: int
+    ranks: int
+    store: str  # a file
+    log: str  # what the process prints
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """An engine by name, and its options."""
+
+    name: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """All ranks are in one process."""
+        return self.name == "plain"
+
+
+def serve(connection: Connection, choice: EngineChoice, place: Place) -> None:
+    """Runs each program that arrives, and answers with what the rank saw. Never returns."""
+    log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    module = engines.load(choice.name)
+    if not choice.is_plain:
+        join_group(place)
+    gc.collect()
+    gc.freeze()
+    while True:
+        request = connection.recv()
+        if request is None:
+            os._exit(0)
+        started = time.perf_counter()
+        program = parse(request["program"])
+        if choice.is_plain:
+            seen = run_replicas(program, request["missing_is_zero"])
+        else:
+            seen = [run_rank(program, place.rank, module, dict(choice.options))]
+        connection.send({"seen": seen, "seconds": time.perf_counter() - started})
+
+
+def join_group(place: Place) -> None:
+    """A gloo group of all ranks on this machine."""
+    import torch.distributed as dist
+
+    os.environ.update(
+        RANK=str(place.rank),
+        LOCAL_RANK=str(place.rank),
+        WORLD_SIZE=str(place.ranks),
+        LOCAL_SIZE=str(place.ranks),
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT="0",
+        GLOO_SOCKET_IFNAME="lo",
+    )
+    store = dist.FileStore(place.store, place.ranks)
+    limit = datetime.timedelta(seconds=600)  # the pool's own limit is shorter
+    dist.init_process_group(
+        "gloo", store=store, rank=place.rank, world_size=place.ranks, timeout=limit
+    )
+
+
+def run_rank(program: Program, rank: int, module: Any, options: dict[str, Any]) -> list[dict]:
+    """What one rank saw; the last observation is the error, where there was one."""
+    interpreter = Interpreter(program, rank, lambda job: module.make(job, **options))
+    has_failed = False
+    try:
+        interpreter.run()
+    except Exception:
+        has_failed = True  # seen already
+    seen = [one.document() for one in interpreter.seen]
+    if not has_failed:
+        interpreter.close()
+    return seen
+
+
+def run_replicas(program: Program, missing_is_zero: bool) -> list[list[dict]]:
+    """What every rank has to see, by plain PyTorch."""
+    from zeroproof_subject.engines.plain import PlainEngine, Replicas
+
+    replicas = Replicas(program.ranks)
+    seen: list[list[dict]] = [[] for _ in range(program.ranks)]
+
+    def run(rank: int) -> None:
+        interpreter = Interpreter(
+            program, rank, lambda job: PlainEngine(job, replicas, missing_is_zero)
+        )
+        try:
+            interpreter.run()
+        except Exception:
+            replicas.barrier.abort()
+        seen[rank] = [one.document() for one in interpreter.seen]
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(program.ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return seen
