@@ -61,7 +61,9 @@ bool three_graphs(Scene& scene) {
 bool kept_graph(Scene& scene) {
   const auto value = scene.loss();
   if (!value || !scene.differentiate(*value, {.retain_graph = true})) return false;
-  return !scene.source().one_in(2) || scene.drop(*value);
+  if (!scene.source().one_in(2)) return true;
+  return scene.drop(*value) &&
+         (!scene.source().one_in(2) || scene.add({ZeroGrad{.engine = scene.engine()}}));
 }
 
 // One of the losses of a graph that is kept.
@@ -319,8 +321,8 @@ std::span<const Production> graph_productions() {
       {"two_summed", 3, kRetained, Position::training, has_no_tiles, two_summed},
       {"interleaved", 4, kRetained, Position::training, has_two_losses, interleaved, 3},
       {"three_graphs", 4, kRetained, Position::training, has_two_losses, three_graphs, 3},
-      {"kept_graph", 4, kRetained, Position::training, has_plain_graphs, kept_graph},
-      {"graphs_in_turns", 6, kRetained, Position::training, has_plain_graphs, graphs_in_turns},
+      {"kept_graph", 4, kRetained, Position::training, has_plain_graphs, kept_graph, 2},
+      {"graphs_in_turns", 6, kRetained, Position::training, has_plain_graphs, graphs_in_turns, 3},
       {"differentiate_again", 3, kRetained, Position::training, has_plain_graphs,
        differentiate_again},
       {"create_graph", 3, kRetained, Position::training, has_plain_graphs, create_graph},
