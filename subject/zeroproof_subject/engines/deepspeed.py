@@ -13,7 +13,7 @@ from torch import Tensor
 
 from zeroproof_subject import capability
 from zeroproof_subject.engine import Job
-from zeroproof_subject.settings import make_optimizer
+from zeroproof_subject.settings import Settings, make_optimizer
 
 OPTIONS = {"stage": 1}
 MISSING_IS_ZERO = True  # flat groups have no parameter without a gradient
@@ -115,14 +115,27 @@ class DeepSpeedEngine:
     def optimizer_state(self) -> dict[str, dict[str, Tensor]]:
         """By safe_get_full_optimizer_state."""
         read = self.tensor_fragment.safe_get_full_optimizer_state
-        keys = {"SGD": ("momentum_buffer",)}.get(
-            self.job.settings.optimizer, ("exp_avg", "exp_avg_sq")
-        )
+        keys = state_keys(self.job.settings)
         states: dict[str, dict[str, Tensor]] = {}
         for name, parameter in self.job.model.named_parameters():
-            values = {key: read(parameter, key) for key in keys}
-            states[name] = {key: copy_of(it) for key, it in values.items() if it is not None}
-        return states
+            if not self.can_read_state(parameter):
+                continue
+            states[name] = {}
+            for key in keys:
+                # Before the first step there is none.
+                with contextlib.suppress(ValueError):
+                    states[name][key] = copy_of(read(parameter, key))
+        return {name: known(state) for name, state in states.items()}
+
+    def can_read_state(self, parameter: torch.nn.Parameter) -> bool:
+        """Stages 1 and 2 link the state of all groups after the first group's first step.
+
+        The other groups have none by then (0.19.8), so that ranks that own a part of them raise
+        while the others wait for them.
+        """
+        if self.stage not in (1, 2):
+            return True
+        return any(parameter is it for it in self.job.groups[0])
 
     def set_learning_rate(self, group: int | None, learning_rate: float) -> None:
         """In the groups of the engine's optimizer."""
@@ -138,6 +151,18 @@ class DeepSpeedEngine:
 def copy_of(tensor: Tensor | None) -> Tensor | None:
     """A copy that no later statement changes."""
     return None if tensor is None else tensor.detach().clone()
+
+
+def state_keys(settings: Settings) -> tuple[str, ...]:
+    """What the optimizer keeps of each parameter. To ask for more is an error on some ranks."""
+    if settings.optimizer != "SGD":
+        return ("exp_avg", "exp_avg_sq")
+    return ("momentum_buffer",) if (settings.params or {}).get("momentum") else ()
+
+
+def known(state: dict[str, Tensor | None]) -> dict[str, Tensor]:
+    """Without what an engine does not have."""
+    return {key: it for key, it in state.items() if it is not None}
 
 
 def make(job: Job, **options) -> DeepSpeedEngine:
@@ -200,7 +225,6 @@ def capabilities(options: dict) -> dict:
     blocks = (["no_sync"] if stage < 2 else []) + (["coalesce"] if stage > 0 else [])
     document = capability.document("deepspeed", versions(), config=config, blocks=blocks)
     document["engines"] = 1
-    # What no group lists has a gradient on its rank alone.
-    document["modules"]["linear"]["trained"] = ["bias_only", "frozen"]
-    document["modules"]["custom"]["trained"] = ["frozen"]
+    # 0.19.8 cannot broadcast a scalar parameter: engine.py views it as bytes.
+    document["modules"]["custom"]["shape"] = capability.SHAPES
     return document
