@@ -61,11 +61,14 @@ class LackSearch {
   void look(const T& /*value*/) {}
 
   void look(const ZeroConfig& config) {
-    const Json leaves = Json(written(config)).flatten();
-    if (leaves.is_null()) return check_defaults(config);
+    const Json difference = written(config);
+    if (!difference.empty()) check_leaves(difference.flatten());
+    if (!lack_) check_defaults(config);
+  }
+
+  void check_leaves(const Json& leaves) {
     for (const auto& [pointer, value] : leaves.items())
       if (!can_configure(pointer, value)) lack_ = fmt::format("config{} {}", pointer, value.dump());
-    if (!lack_) check_defaults(config);
   }
 
   // A list of values is of all that a key may have, the default as well.

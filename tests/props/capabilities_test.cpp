@@ -105,8 +105,13 @@ TEST(Capabilities, Know_refusals_by_the_contract) {
   EXPECT_EQ(std::nullopt, Capabilities::parse(json + R"(, "refusals": true})", "f")->lack(program));
 }
 
+const SubjectGrammar& small_grammar() {
+  static const SubjectGrammar kGrammar = SubjectGrammar::learn(small());
+  return kGrammar;
+}
+
 TEST(SubjectGrammar, Has_the_rows_that_the_subject_can_do) {
-  const SubjectGrammar subject = SubjectGrammar::learn(small());
+  const SubjectGrammar& subject = small_grammar();
   const auto has = [&](std::string_view name) {
     const auto row = std::ranges::find(grammar(), name, &Production::name);
     return row != grammar().end() && subject.has(static_cast<std::size_t>(row - grammar().begin()));
@@ -118,8 +123,8 @@ TEST(SubjectGrammar, Has_the_rows_that_the_subject_can_do) {
 }
 
 TEST(SubjectGrammar, Draws_what_the_subject_can_do) {
-  constexpr int kPrograms = 400;
-  const SubjectGrammar subject = SubjectGrammar::learn(small());
+  constexpr int kPrograms = 200;
+  const SubjectGrammar& subject = small_grammar();
   int lacking = 0;
   int with_blocks = 0;
   for (int seed = 0; seed < kPrograms; ++seed) {

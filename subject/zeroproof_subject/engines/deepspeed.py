@@ -62,6 +62,9 @@ class DeepSpeedEngine:
         )
         self.tensor_fragment = importlib.import_module("deepspeed.utils")
         self.gathered_parameters = deepspeed.zero.GatheredParameters
+        # What is not there must not be read: ranks that own it raise, and the others wait for them.
+        self.has_gradients = False
+        self.has_state = False
 
     def __call__(self, *arguments: Any) -> Any:
         return self.engine(*arguments)
@@ -69,6 +72,7 @@ class DeepSpeedEngine:
     def backward(self, loss: Tensor, **options: bool) -> None:
         """engine.backward, which divides by the number of micro-batches."""
         self.engine.backward(loss, **options)
+        self.has_gradients = True
 
     def will_step(self) -> bool:
         """A window ends."""
@@ -77,11 +81,15 @@ class DeepSpeedEngine:
 
     def step(self) -> None:
         """engine.step."""
+        if self.will_step():
+            self.has_state = self.has_state or self.has_gradients
+            self.has_gradients = False
         self.engine.step()
 
     def zero_grad(self) -> None:
         """engine.zero_grad."""
         self.engine.zero_grad()
+        self.has_gradients = False
 
     def set_boundary(self, is_boundary: bool) -> None:
         """Holds until it is called again."""
@@ -97,6 +105,8 @@ class DeepSpeedEngine:
 
     def gradients(self) -> dict[str, Tensor | None]:
         """By safe_get_full_grad."""
+        if not self.has_gradients:
+            return {}
         read = self.tensor_fragment.safe_get_full_grad
         return {
             name: copy_of(read(it))
@@ -115,17 +125,14 @@ class DeepSpeedEngine:
     def optimizer_state(self) -> dict[str, dict[str, Tensor]]:
         """By safe_get_full_optimizer_state."""
         read = self.tensor_fragment.safe_get_full_optimizer_state
-        keys = state_keys(self.job.settings)
+        keys = state_keys(self.job.settings) if self.has_state else ()
         states: dict[str, dict[str, Tensor]] = {}
         for name, parameter in self.job.model.named_parameters():
             if not self.can_read_state(parameter):
                 continue
-            states[name] = {}
-            for key in keys:
-                # Before the first step there is none.
-                with contextlib.suppress(ValueError):
-                    states[name][key] = copy_of(read(parameter, key))
-        return {name: known(state) for name, state in states.items()}
+            values = {key: copy_of(read(parameter, key)) for key in keys}
+            states[name] = {key: it for key, it in values.items() if it is not None}
+        return states
 
     def can_read_state(self, parameter: torch.nn.Parameter) -> bool:
         """Stages 1 and 2 link the state of all groups after the first group's first step.
@@ -158,11 +165,6 @@ def state_keys(settings: Settings) -> tuple[str, ...]:
     if settings.optimizer != "SGD":
         return ("exp_avg", "exp_avg_sq")
     return ("momentum_buffer",) if (settings.params or {}).get("momentum") else ()
-
-
-def known(state: dict[str, Tensor | None]) -> dict[str, Tensor]:
-    """Without what an engine does not have."""
-    return {key: it for key, it in state.items() if it is not None}
 
 
 def make(job: Job, **options) -> DeepSpeedEngine:
