@@ -98,8 +98,10 @@ class MyEngine(WindowedEngine):
         names = {id(it): name for name, it in self.job.model.named_parameters()}
         gradients = {}
         for flat in self.flats:
-            parts = flat.averaged()[: flat.size].split([it.numel() for it in flat.parameters])
-            gradients |= {names[id(it)]: part for it, part in zip(flat.parameters, parts, strict=True)}
+            sizes = [it.numel() for it in flat.parameters]
+            parts = flat.averaged()[: flat.size].split(sizes)
+            named = [names[id(it)] for it in flat.parameters]
+            gradients |= dict(zip(named, parts, strict=True))
         return gradients
 
     def optimizer_state(self):

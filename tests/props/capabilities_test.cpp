@@ -22,7 +22,8 @@ Capabilities small() {
 Program program_of(const std::string& config, const std::string& body) {
   const std::string document =
       R"({"schema": "zeroproof.program/1", "world": {"ranks": 2}, "config": )" + config +
-      R"(, "models": [{"name": "m", "body": [{"name": "l", "linear": {"inputs": 1, "outputs": 2}}]}],
+      R"(, "models": [{"name": "m",
+                       "body": [{"name": "l", "linear": {"inputs": 1, "outputs": 2}}]}],
          "engines": [{"name": "a", "model": "m"}], "body": )" +
       body + "}";
   auto program = parse_program(document, "p");

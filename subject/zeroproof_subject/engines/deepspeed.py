@@ -72,7 +72,8 @@ class DeepSpeedEngine:
     def backward(self, loss: Tensor, **options: bool) -> None:
         """engine.backward, which divides by the number of micro-batches."""
         self.engine.backward(loss, **options)
-        self.has_gradients = True
+        # The backward of a window's last micro-batch makes the averaged gradients.
+        self.has_gradients = self.has_gradients or self.stage == 0 or self.will_step()
 
     def will_step(self) -> bool:
         """A window ends."""
