@@ -15,10 +15,12 @@ using program::Backward;
 using program::Block;
 using program::Body;
 using program::CallModule;
+using program::Catch;
 using program::Checkpoint;
 using program::Custom;
 using program::Experts;
 using program::ExternalUse;
+using program::ForeignBackward;
 using program::Forward;
 using program::has;
 using program::Hook;
@@ -26,6 +28,7 @@ using program::Load;
 using program::Module;
 using program::OutOfMemory;
 using program::Program;
+using program::Raise;
 using program::Recreate;
 using program::RegisterExternal;
 using program::Resume;
@@ -34,9 +37,11 @@ using program::SetScale;
 using program::Shared;
 using program::Statement;
 using program::Sum;
+using program::TemporaryEngine;
 using program::Tied;
 using program::Tiled;
 using program::Transform;
+using program::ZeroGrad;
 
 template <class Kind>
 bool has_module(const Program& program, const std::function<bool(const Kind&)>& is_it) {
@@ -114,6 +119,34 @@ bool runs_short(const Program& program) {
   return has<OutOfMemory>(program.body);
 }
 
+// What was reduced is dropped before anything uses it.
+bool drops_reductions(const Program& program) {
+  const auto has_hooks = [](const Statement& it) {
+    const auto* const forward = std::get_if<Forward>(&it.kind);
+    return forward && !forward->hooks.empty();
+  };
+  return has<Catch, Raise, OutOfMemory, ForeignBackward, ZeroGrad>(program.body) ||
+         any_statement(program.body, has_hooks);
+}
+
+// Two flat buffers take turns.
+bool has_two_buffers(const Program& program, const ZeroConfig& config) {
+  const bool is_alone = program.engines.size() == 1 && !has<TemporaryEngine>(program.body);
+  return config.has_overlap_comm() && (config.stage == 1 || config.stage == 2) &&
+         config.contiguous_gradients && is_alone && !drops_reductions(program);
+}
+
+// Contexts of the user and reads past a module gather as well, and wait for nothing on the host.
+bool gathers_for_modules(const Program& program, const ZeroConfig& config) {
+  const bool is_asked = any_statement(program.body, [](const Statement& it) {
+    const auto* const block = std::get_if<Block>(&it.kind);
+    return block && block->kind == Block::Kind::gathered;
+  });
+  return config.stage == 3 && !program.world.skips_frames && !is_asked &&
+         !has<CallModule, Transform>(program.body) && !has_module<ExternalUse>(program) &&
+         !returns_weights(program);
+}
+
 // The order that was recorded is not the order that comes.
 bool changes_order(const Program& program) {
   const auto skips = [](const Statement& it) {
@@ -159,8 +192,11 @@ bool is_applicable(const Program& program, std::string_view property) {
   });
 }
 
-OverlapRules overlap_rules_of(const Program& program, int stage) {
-  return {.judges_host = stage == 3, .engines = static_cast<int>(program.engines.size())};
+OverlapRules overlap_rules_of(const Program& program, const ZeroConfig& config) {
+  return {.judges_reductions = has_two_buffers(program, config),
+          .judges_host = config.stage == 3,
+          .judges_gathers = gathers_for_modules(program, config),
+          .engines = static_cast<int>(program.engines.size())};
 }
 
 }  // namespace zeroproof::hunt

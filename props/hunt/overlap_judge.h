@@ -20,6 +20,8 @@ struct OverlapRules {
   bool judges_host = false;        // stage 3
   bool judges_gathers = false;     // stage 3, and modules alone gather
   int engines = 1;
+
+  bool judges_anything() const { return judges_reductions || judges_host || judges_gathers; }
 };
 
 // Whether the computation of one rank waits for all that is reduced beside it without a use for

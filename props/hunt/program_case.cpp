@@ -145,8 +145,8 @@ program::ProgramRun ProgramCase::judge_values(const program::EngineVariant& vari
                                               Chooser& chooser, CaseResult& result) {
   const Program& program = runnable_->program();
   const program::RunnableProgram::Segment& last = runnable_->segments().back();
-  AccessWatch streams(last.ranks * program.world.tensor,
-                      overlap_rules_of(program, last.config.stage));
+  const OverlapRules overlap = overlap_rules_of(program, last.config);
+  AccessWatch streams(last.ranks * program.world.tensor, overlap);
   program::ProgramRun run = program::run_program(
       *runnable_, {.variant = variant, .chooser = &chooser, .watch = &streams});
   ++result.executions;
@@ -159,7 +159,7 @@ program::ProgramRun ProgramCase::judge_values(const program::EngineVariant& vari
   note(races);
   add_all(program, races, result);
   active_.insert(kWorldProperties.begin(), kWorldProperties.end());
-  if (!is_applicable(program, "R20")) return run;
+  if (!overlap.judges_anything() || !is_applicable(program, "R20")) return run;
   active_.insert("R20");
   if (!streams.overlap_finding().empty()) result.add("R20", streams.overlap_finding());
   return run;

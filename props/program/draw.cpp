@@ -36,32 +36,55 @@ Program draw_job(Source& source, const Policy& policy) {
   return program;
 }
 
-// Whether the first of the case's productions may stand where the program begins.
-bool has_place(Source& source, const Policy& policy, Program& program) {
+// The scene where the program begins.
+Scene first_scene(Source& source, const Policy& policy, Program& program) {
   auto start = Typestate::of(program);
   ZP_CHECK(start, "the head of a drawn program makes sense");
-  Scene scene(program, source, policy, std::move(*start));
+  return Scene(program, source, policy, std::move(*start));
+}
+
+bool has_place(Scene& scene, const Production& production) {
   const auto names = scene.engines();
   return std::ranges::any_of(names, [&](const std::string& engine) {
     scene.choose_engine(engine);
-    return grammar()[policy.rows.front()].enabled(scene);
+    return production.enabled(scene);
   });
 }
 
 // A production that few jobs have a place for is as frequent as others, since some jobs are drawn
 // until one has. Those that need more than a beginning get the last of them.
 Program draw_fitting_job(Source& source, const Policy& policy) {
-  constexpr int kTries = 8;
+  constexpr int kTries = 32;
+  const Production& first = grammar()[policy.rows.front()];
   Program program = draw_job(source, policy);
-  for (int i = 1; i < kTries && !has_place(source, policy, program); ++i)
+  for (int i = 1; i < kTries; ++i) {
+    Scene scene = first_scene(source, policy, program);
+    if (has_place(scene, first)) break;
     program = draw_job(source, policy);
+  }
   return program;
+}
+
+// Others, of those that the job has a place for.
+void draw_more_rows(Source& source, Program& program, Policy& policy) {
+  const Source::Scope scope(source, "rows");
+  const int count = source.between(0, policy.is_plain ? 4 : 2);
+  if (count == 0) return;
+  Scene scene = first_scene(source, policy, program);
+  std::vector<std::uint32_t> weights = {1};
+  for (std::size_t row = 1; row < grammar().size(); ++row)
+    weights.push_back(policy.can_draw(row) && has_place(scene, grammar()[row]) ? 1 : 0);
+  for (int i = 0; i < count; ++i) policy.rows.push_back(source.weighted(weights));
 }
 
 }  // namespace
 
 DrawnProgram draw_with_productions(Source& source, const SubjectGrammar* subject) {
-  return draw_with_policy(source, draw_policy(source, subject));
+  Policy policy = draw_policy(source, subject);
+  DrawnProgram drawn{.program = draw_fitting_job(source, policy), .productions = {}};
+  draw_more_rows(source, drawn.program, policy);
+  drawn.productions = draw_body(source, policy, drawn.program);
+  return drawn;
 }
 
 DrawnProgram draw_with_policy(Source& source, const Policy& policy) {

@@ -106,7 +106,7 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
   const Source::Scope scope(source, "configuration");
   ZeroConfig& config = program.config;
   constexpr std::array<std::uint32_t, 5> kEach = {6, 3, 3, 2, 1};
-  const std::array<std::uint32_t, 5> scaled = {2, 6, 1, 1, 3};
+  const std::array<std::uint32_t, 5> scaled = {2, 5, 3, 1, 3};
   const auto precision =
       source.weighted(policy.has(Tag::loss_scaling) && !policy.is_plain ? scaled : kEach);
   const bool is_transformed = policy.is_plain && policy.has(Tag::transforms);

@@ -27,6 +27,8 @@ struct Production {
   Position position = Position::aside;
   bool (*enabled)(const Scene& scene) = nullptr;
   bool (*make)(Scene& scene) = nullptr;
+  // How often a case is about it: more often where few jobs have a place for it.
+  std::uint32_t share = 1;
 };
 
 template <class... Tags>

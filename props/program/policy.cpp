@@ -17,16 +17,14 @@ std::uint32_t bit(Tag tag) {
   return 1U << static_cast<unsigned>(tag);
 }
 
-// A few rows of the grammar, and what models and worlds they need.
-void draw_rows(Source& source, int most, Policy& policy) {
-  const std::size_t rows = policy.subject ? policy.subject->rows.size() : grammar().size();
-  const int count = source.between(1, most);
-  for (int i = 0; i < count; ++i) {
-    std::size_t row = source.below(static_cast<std::uint32_t>(rows));
-    if (policy.subject) row = policy.subject->rows.at(row);
-    policy.rows.push_back(row);
-    policy.tags |= grammar()[row].tags;
-  }
+// A row of the grammar, and what models and worlds it needs.
+void draw_first_row(Source& source, Policy& policy) {
+  std::vector<std::uint32_t> shares;
+  for (std::size_t row = 0; row < grammar().size(); ++row)
+    shares.push_back(policy.can_draw(row) ? grammar()[row].share : 0);
+  const std::size_t row = source.weighted(shares);
+  policy.rows.push_back(row);
+  policy.tags |= grammar()[row].tags;
 }
 
 // What a program of the subject cannot be about.
@@ -67,7 +65,7 @@ Policy draw_policy(Source& source, const SubjectGrammar* subject) {
   constexpr std::array<std::uint32_t, 2> kPlainOrSwarm = {2, 3};
   policy.is_plain = source.weighted(kPlainOrSwarm) == 0;
   policy.tags = bit(Tag::plain);
-  draw_rows(source, policy.is_plain ? 4 : 2, policy);
+  draw_first_row(source, policy);
   if (!policy.is_plain) draw_tags(source, policy);
   if (subject) policy.tags &= ~impossible_tags(subject->capabilities);
   policy.is_manual = source.one_in(3);

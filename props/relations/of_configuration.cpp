@@ -10,7 +10,6 @@ namespace {
 
 using program::Block;
 using program::CallModule;
-using program::Data;
 using program::EngineSpec;
 using program::Experts;
 using program::Load;
@@ -88,7 +87,7 @@ std::optional<Other> with_other_reductions(const Program& program) {
 }
 
 std::optional<Other> with_other_linear(const Program& program) {
-  if (program.config.stage != kThird || program.data.mode != Data::Mode::exact) return std::nullopt;
+  if (program.config.stage != kThird || !program.data.is_exact()) return std::nullopt;
   Other other{program};
   ZeroConfig& config = other.program.config;
   config.memory_efficient_linear = !config.memory_efficient_linear;

@@ -6,7 +6,6 @@ namespace zeroproof::relations {
 namespace {
 
 using program::Body;
-using program::Data;
 using program::Program;
 using program::Resume;
 using program::SetLearningRate;
@@ -39,7 +38,7 @@ bool is_linear(const Program& program) {
 
 std::optional<Other> with_permuted_ranks(const Program& program) {
   if (program.world.ranks < 2 || program.world.ranks_differ || changes_weights(program) ||
-      program.data.mode != Data::Mode::exact)
+      !program.data.is_exact())
     return std::nullopt;
   return Other{program, {.role = reversed}};
 }

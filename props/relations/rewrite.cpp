@@ -66,8 +66,7 @@ std::vector<program::State> states_of(const Program& program) {
 }
 
 bool has_exact_float32(const Program& program) {
-  return program.data.mode == program::Data::Mode::exact &&
-         program.config.model_dtype() == DType::float32 &&
+  return program.data.is_exact() && program.config.model_dtype() == DType::float32 &&
          program::tolerance_of(program).wire == DType::float32;
 }
 
@@ -83,8 +82,7 @@ bool can_scale(const Program& program) {
     const auto* const block = std::get_if<Block>(&it.kind);
     return block && block->kind == Block::Kind::other_autocast;
   });
-  return program.data.mode == program::Data::Mode::exact && !is_half && !is_cast &&
-         !adds_to_losses(program);
+  return program.data.is_exact() && !is_half && !is_cast && !adds_to_losses(program);
 }
 
 std::optional<Body> boundaries_alone(const Program& program) {

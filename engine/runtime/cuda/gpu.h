@@ -105,6 +105,7 @@ class Gpu {
   bool has_freed_earlier_memory() const { return !freed_.empty(); }
   // Of its pool, in the order of the compute stream.
   KeptMemory& memory() { return memory_; }
+  StreamPool& pool() { return pool_; }
   // All streams behind one another: before and behind a replay on the compute stream.
   void join_queues();
   void fork_queues();

@@ -102,7 +102,7 @@ NcclGroup::NcclGroup(host::GroupMembers members, std::shared_ptr<NcclClique> cli
   ZP_CHECK(size() == 1 || clique_ != nullptr, "a group of several ranks without NCCL");
   ZP_CUDA(cudaStreamSynchronize(gpu_->compute()));
   if (clique_ == nullptr || clique_->peers() == nullptr) return;
-  peers_.emplace(rank(), size(), *clique_->peers(), staging, [this](std::int64_t waited_ms) {
+  peers_.emplace(rank(), size(), *clique_->peers(), *gpu_, staging, [this](std::int64_t waited_ms) {
     throw_if_failed();
     if (gpu_->while_waiting) gpu_->while_waiting(waited_ms);
   });

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "engine/runtime/cuda/check.h"
-#include "engine/runtime/cuda/kernels/launches.h"
 
 namespace zeroproof::cuda {
 namespace {
@@ -15,16 +14,21 @@ using host::CollectiveOp;
 constexpr std::size_t kCopiedBytesMin{kCopiedSliceBytesMin};
 constexpr std::size_t kGrain = 64;  // elements or bytes; so that slices begin where vectors do
 
-void copy_bytes(cudaStream_t queue, const std::vector<CopyRange>& ranges) {
-  std::int64_t bytes = 0;
-  for (const CopyRange& range : ranges) bytes = std::max(bytes, range.bytes);
-  if (std::cmp_less(bytes, kCopiedBytesMin)) {
-    ZP_CUDA(launch_copies(queue, ranges));
-    return;
+// Several by one call of the driver's, whose lock other ranks want too.
+void copy_together(cudaStream_t queue, const std::vector<CopyRange>& ranges) {
+  std::vector<void*> to;
+  std::vector<const void*> from;
+  std::vector<std::size_t> bytes;
+  for (const CopyRange& of : ranges) {
+    to.push_back(of.to);
+    from.push_back(of.from);
+    bytes.push_back(static_cast<std::size_t>(of.bytes));
   }
-  for (const CopyRange& of : ranges)
-    ZP_CUDA(cudaMemcpyAsync(of.to, of.from, static_cast<std::size_t>(of.bytes),
-                            cudaMemcpyDeviceToDevice, queue));
+  cudaMemcpyAttributes all{};
+  all.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  std::size_t first = 0;
+  ZP_CUDA(cudaMemcpyBatchAsync(to.data(), from.data(), bytes.data(), ranges.size(), &all, &first, 1,
+                               queue));
 }
 
 }  // namespace
@@ -33,18 +37,26 @@ bool PeerCollectives::can_sum(int ranks) {
   return ranks <= kSummedRanksMax;
 }
 
-PeerCollectives::PeerCollectives(int rank, int size, Peers& peers, CopyStaging& staging,
+PeerCollectives::PeerCollectives(int rank, int size, Peers& peers, Gpu& gpu, CopyStaging& staging,
                                  WhileWaiting while_waiting)
     : rank_(rank),
       size_(size),
       peers_(peers),
+      gpu_(gpu),
       staging_(staging),
-      while_waiting_(std::move(while_waiting)) {}
+      while_waiting_(std::move(while_waiting)) {
+  gpu_.pool().add_reader(this, [this] { peers_.addresses.wait_for_others(rank_, while_waiting_); });
+}
+
+PeerCollectives::~PeerCollectives() {
+  gpu_.pool().remove_reader(this);
+}
 
 // Twice, so that whatever meets next has a number that differs from the last one's.
 void PeerCollectives::barrier(cudaStream_t queue) {
   exchange("barrier", {});
   for (const int number : {0, 1}) peers_.barrier.meet(rank_, queue, number);
+  peers_.addresses.finish(rank_);
 }
 
 PeerCollectives::PeerAddresses PeerCollectives::exchange(const std::string& call,
@@ -52,10 +64,19 @@ PeerCollectives::PeerAddresses PeerCollectives::exchange(const std::string& call
   return peers_.addresses.exchange(rank_, call, std::move(mine), while_waiting_);
 }
 
-// CUDA refuses a copy from memory that its owner's host has given back, though the GPU would still
-// find it. So no host goes on before all have queued their copies.
-void PeerCollectives::finish_submission() {
-  exchange("copies are queued", {});
+// What is captured knows no copies by one call.
+void PeerCollectives::copy_bytes(cudaStream_t queue, std::vector<CopyRange> ranges) const {
+  std::erase_if(ranges, [](const CopyRange& range) { return range.bytes == 0; });
+  std::int64_t bytes = 0;
+  for (const CopyRange& range : ranges) bytes = std::max(bytes, range.bytes);
+  if (std::cmp_less(bytes, kCopiedBytesMin)) {
+    ZP_CUDA(launch_copies(queue, ranges));
+    return;
+  }
+  if (ranges.size() > 1 && !gpu_.is_capturing()) return copy_together(queue, ranges);
+  for (const CopyRange& of : ranges)
+    ZP_CUDA(cudaMemcpyAsync(of.to, of.from, static_cast<std::size_t>(of.bytes),
+                            cudaMemcpyDeviceToDevice, queue));
 }
 
 void PeerCollectives::copy(cudaStream_t queue, const std::string& call,
@@ -66,7 +87,7 @@ void PeerCollectives::copy(cudaStream_t queue, const std::string& call,
   peers_.barrier.meet(rank_, queue, 0);
   if (is_spread(pieces)) {
     spread(queue, pieces.front(), all);
-    return finish_submission();
+    return peers_.addresses.finish(rank_);
   }
   std::vector<CopyRange> ranges;
   for (std::size_t turn = 0; turn < pieces.size(); ++turn) {
@@ -79,7 +100,7 @@ void PeerCollectives::copy(cudaStream_t queue, const std::string& call,
   }
   copy_bytes(queue, ranges);
   peers_.barrier.meet(rank_, queue, 1);
-  finish_submission();
+  peers_.addresses.finish(rank_);
 }
 
 // One root alone would be read by all at once.
@@ -92,20 +113,22 @@ bool PeerCollectives::is_spread(const std::vector<Piece>& pieces) const {
 void PeerCollectives::spread(cudaStream_t queue, const Piece& piece, const PeerAddresses& all) {
   const auto shares = static_cast<std::size_t>(size_ - 1);
   const std::size_t share = ((piece.bytes + shares - 1) / shares + kGrain - 1) / kGrain * kGrain;
-  const auto copy_share = [&](int owner, int from) {
+  const auto share_of = [&](int owner, int from) {
     const std::size_t begin = std::min(
         piece.bytes, static_cast<std::size_t>(owner < piece.root ? owner : owner - 1) * share);
     const auto* const source =
         static_cast<const std::byte*>(all[static_cast<std::size_t>(from)].front());
-    ZP_CUDA(cudaMemcpyAsync(piece.to + begin, source + begin, std::min(share, piece.bytes - begin),
-                            cudaMemcpyDeviceToDevice, queue));
+    return CopyRange{piece.to + begin, source + begin,
+                     static_cast<std::int64_t>(std::min(share, piece.bytes - begin))};
   };
-  if (rank_ != piece.root) copy_share(rank_, piece.root);
+  if (rank_ != piece.root) copy_bytes(queue, {share_of(rank_, piece.root)});
   peers_.barrier.meet(rank_, queue, 1);
+  std::vector<CopyRange> others;
   for (int step = 1; step < size_ && rank_ != piece.root; ++step) {
     const int peer = (rank_ + step) % size_;
-    if (peer != piece.root) copy_share(peer, peer);
+    if (peer != piece.root) others.push_back(share_of(peer, peer));
   }
+  copy_bytes(queue, others);
   peers_.barrier.meet(rank_, queue, 2);
 }
 
@@ -131,7 +154,7 @@ void PeerCollectives::reduce(cudaStream_t queue, const std::string& call,
     for (std::size_t i = 0; i < all.size(); ++i) collect_slices(queue, all[i], sources(i));
     peers_.barrier.meet(rank_, queue, 2);
   }
-  finish_submission();
+  peers_.addresses.finish(rank_);
 }
 
 PeerCollectives::Slice PeerCollectives::slice_of(const Reduction& of, int rank) const {
@@ -177,12 +200,14 @@ PeerCollectives::Inputs PeerCollectives::stage(cudaStream_t queue, const Inputs&
                                                std::size_t bytes) {
   Inputs staged = inputs;
   std::byte* next = staging_.of(queue);
+  std::vector<CopyRange> ranges;
   for (int step = 1; step < size_; ++step) {
     const auto peer = static_cast<std::size_t>((rank_ + step) % size_);
-    ZP_CUDA(cudaMemcpyAsync(next, inputs[peer], bytes, cudaMemcpyDeviceToDevice, queue));
+    ranges.push_back({next, inputs[peer], static_cast<std::int64_t>(bytes)});
     staged[peer] = next;
     next += (bytes + kGrain - 1) / kGrain * kGrain;
   }
+  copy_bytes(queue, ranges);
   return staged;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/runtime/cuda/copy_staging.h"
+#include "engine/runtime/cuda/kernels/launches.h"
 #include "engine/runtime/cuda/peers.h"
 #include "engine/runtime/host/collective.h"
 
@@ -16,13 +17,16 @@ namespace zeroproof::cuda {
 // kernel of the rank that owns the slice, with the bits of the host runtime.
 class PeerCollectives {
  public:
-  using WhileWaiting = std::function<void(std::int64_t waited_ms)>;  // may throw
+  using WhileWaiting = AddressBoard::WhileWaiting;
   // Of ranks that reduce together; more leave sums to NCCL.
   static bool can_sum(int ranks);
 
-  // `peers` and `staging` must outlive it.
-  PeerCollectives(int rank, int size, Peers& peers, CopyStaging& staging,
+  // All must outlive it.
+  PeerCollectives(int rank, int size, Peers& peers, Gpu& gpu, CopyStaging& staging,
                   WhileWaiting while_waiting);
+  ~PeerCollectives();
+  PeerCollectives(const PeerCollectives&) = delete;
+  PeerCollectives& operator=(const PeerCollectives&) = delete;
 
   void barrier(cudaStream_t queue);
 
@@ -64,7 +68,7 @@ class PeerCollectives {
   PeerAddresses exchange(const std::string& call, AddressBoard::Addresses mine);
   bool is_spread(const std::vector<Piece>& pieces) const;
   void spread(cudaStream_t queue, const Piece& piece, const PeerAddresses& all);
-  void finish_submission();
+  void copy_bytes(cudaStream_t queue, std::vector<CopyRange> ranges) const;
   Slice slice_of(const Reduction& of, int rank) const;
   using Inputs = std::vector<const std::byte*>;  // of one slice, by rank
   void sum_own_slice(cudaStream_t queue, const Reduction& of, const Sources& sources);
@@ -78,6 +82,7 @@ class PeerCollectives {
   int rank_;
   int size_;
   Peers& peers_;
+  Gpu& gpu_;
   CopyStaging& staging_;
   WhileWaiting while_waiting_;
 };

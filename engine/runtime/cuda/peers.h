@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/runtime/cuda/address_board.h"
+#include "engine/runtime/address_board.h"
 #include "engine/runtime/cuda/peer_barrier.h"
 
 namespace zeroproof::cuda {
@@ -17,5 +17,9 @@ struct Peers {
   AddressBoard addresses;
   PeerBarrier barrier;
 };
+
+// Lets kernels and copies of each of these GPUs reach the stream-ordered memory of the others;
+// false where the machine cannot.
+bool share_memory(const std::vector<int>& ordinals);
 
 }  // namespace zeroproof::cuda

@@ -18,6 +18,7 @@ void* StreamPool::take(std::size_t bytes) {
 }
 
 void StreamPool::give_back(void* data, const KeptMemory::Uses& behind) {
+  wait_for_readers();
   cudaSetDevice(gpu_.ordinal());
   cudaStream_t last = gpu_.compute_handle();
   for (const KeptMemory::Use& use : behind) {
@@ -31,6 +32,25 @@ void StreamPool::give_back(void* data, const KeptMemory::Uses& behind) {
     last = queue;
   }
   cudaFreeAsync(data, last);
+}
+
+void StreamPool::add_reader(const void* reader, std::function<void()> wait) {
+  readers_.emplace_back(reader, std::move(wait));
+}
+
+void StreamPool::remove_reader(const void* reader) {
+  std::erase_if(readers_, [reader](const auto& of) { return of.first == reader; });
+}
+
+// One that has failed does not read any more.
+void StreamPool::wait_for_readers() const {
+  for (const auto& [reader, wait] : readers_) {
+    try {
+      wait();
+    } catch (...) {
+      continue;
+    }
+  }
 }
 
 bool StreamPool::is_over(const KeptMemory::Use& use) {

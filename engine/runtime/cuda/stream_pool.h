@@ -1,5 +1,9 @@
 #pragma once
 
+#include <functional>
+#include <utility>
+#include <vector>
+
 #include "engine/runtime/kept_memory.h"
 
 namespace zeroproof::cuda {
@@ -17,8 +21,15 @@ class StreamPool final : public KeptMemory::Pool {
   void give_back(void* data, const KeptMemory::Uses& behind) override;
   bool is_over(const KeptMemory::Use& use) override;
 
+  // Before memory goes back: `wait` until other hosts have queued what they read of it.
+  void add_reader(const void* reader, std::function<void()> wait);
+  void remove_reader(const void* reader);
+
  private:
+  void wait_for_readers() const;
+
   Gpu& gpu_;
+  std::vector<std::pair<const void*, std::function<void()>>> readers_;
 };
 
 }  // namespace zeroproof::cuda

@@ -12,6 +12,15 @@ bool plain_training(Scene& scene) {
   return scene.train();
 }
 
+// Most other productions have no place beside these two.
+bool has_tiles(const Scene& scene) {
+  return scene.traits().has_tiles;
+}
+
+bool has_leaves(const Scene& scene) {
+  return scene.config().stage3_module_granularity_threshold > 0;
+}
+
 bool two_rounds(Scene& scene) {
   return scene.train() && scene.train();
 }
@@ -148,13 +157,15 @@ std::span<const Production> accumulation_productions() {
   constexpr std::uint32_t kWindows = tags(Tag::accumulation);
   static constexpr Production kRows[] = {
       {"plain_training", 1, tags(Tag::plain), Position::training, always, plain_training},
+      {"tiled_training", 3, tags(Tag::tiles), Position::training, has_tiles, plain_training, 5},
+      {"leaf_training", 3, kWindows, Position::training, has_leaves, plain_training, 3},
       {"two_rounds", 4, kWindows, Position::training, always, two_rounds},
       {"undivided", 5, kWindows, Position::training, can_leave_undivided, undivided},
       {"keeps_dimension", 2, kWindows, Position::training, always, keeps_dimension},
       {"rest", 2, kWindows, Position::training, always, rest},
       {"no_sync_round", 4, kBlocks, Position::training, can_hold, no_sync_round},
-      {"no_sync_forward", 2, kBlocks, Position::training, can_hold, no_sync_forward},
-      {"no_sync_backwards", 3, kBlocks, Position::training, can_wait, no_sync_backwards},
+      {"no_sync_forward", 2, kBlocks, Position::training, can_hold, no_sync_forward, 3},
+      {"no_sync_backwards", 3, kBlocks, Position::training, can_wait, no_sync_backwards, 2},
       {"coalesced", 4, kBlocks, Position::training, can_coalesce, coalesced},
       {"coalesced_backwards", 3, kBlocks, Position::training, can_coalesce, coalesced_backwards},
       {"clear_in_block", 3, kBlocks, Position::training, has_block, clear_in_block},

@@ -193,7 +193,7 @@ std::span<const Production> checkpoint_productions() {
       {"load_away", 5, kSaves, Position::first_aside, can_save, load_away},
       {"save_tags", 3, kSaves, Position::first_aside, can_save, save_tags},
       {"recreate", 3, kSaves, Position::first_aside, can_save, recreate},
-      {"recreate_older", 3, kSaves, Position::first_aside, has_saved, recreate_older},
+      {"recreate_older", 3, kSaves, Position::first_aside, has_saved, recreate_older, 2},
       {"resume_other_ranks", 3, kSaves | tags(Tag::worlds), Position::first_aside, can_resume,
        resume_other_ranks},
       {"resume_other_stage", 3, kSaves | tags(Tag::worlds), Position::first_aside, can_resume,

@@ -215,14 +215,14 @@ std::span<const Production> exception_productions() {
       {"throw_in_forward", 4, kThrows, Position::aside, has_no_tiles, throw_in_forward},
       {"throw_in_evaluation", 3, kThrows, Position::aside, has_no_tiles, throw_in_evaluation},
       {"throw_in_frame", 4, kThrows | tags(Tag::frames), Position::aside, has_frames,
-       throw_in_frame},
+       throw_in_frame, 2},
       {"throw_in_block", 4, kThrows | tags(Tag::blocks), Position::training, has_block,
        throw_in_block},
       {"short_evaluation", 4, kMemory, Position::aside, can_fall_short, short_evaluation},
       {"short_forward", 3, kMemory, Position::training, can_fall_short, short_forward},
       {"short_training", 5, kMemory, Position::training, can_train_again, short_training},
-      {"short_context", 4, kMemory, Position::aside, can_gather_again, short_context},
-      {"short_getter", 4, kMemory, Position::aside, can_fall_short, short_getter}};
+      {"short_context", 4, kMemory, Position::aside, can_gather_again, short_context, 2},
+      {"short_getter", 4, kMemory, Position::aside, can_fall_short, short_getter, 2}};
   return kRows;
 }
 

@@ -125,13 +125,13 @@ std::span<const Production> external_productions() {
       {"register_external", 3, kExternal, Position::aside, is_one_engine, register_external},
       {"bypass", 4, kExternal, Position::training, is_one_engine, bypass},
       {"bypass_of_weight", 4, kExternal | tags(Tag::contexts), Position::training, is_one_engine,
-       bypass_of_weight},
-      {"past_engine", 4, kExternal, Position::training, can_leave, past_engine},
+       bypass_of_weight, 2},
+      {"past_engine", 4, kExternal, Position::training, can_leave, past_engine, 2},
       {"past_engine_twice", 4, kExternal | tags(Tag::recompute), Position::training, can_leave,
-       past_engine_twice},
-      {"unread_weight", 5, kExternal, Position::training, has_external, unread_weight},
-      {"freeze_for_a_while", 4, kParameters, Position::training, can_freeze, freeze_for_a_while},
-      {"leaf_again", 4, tags(Tag::experts), Position::training, has_experts, leaf_again}};
+       past_engine_twice, 4},
+      {"unread_weight", 5, kExternal, Position::training, has_external, unread_weight, 8},
+      {"freeze_for_a_while", 4, kParameters, Position::training, can_freeze, freeze_for_a_while, 6},
+      {"leaf_again", 4, tags(Tag::experts), Position::training, has_experts, leaf_again, 2}};
   return kRows;
 }
 

@@ -61,7 +61,9 @@ bool three_graphs(Scene& scene) {
 bool kept_graph(Scene& scene) {
   const auto value = scene.loss();
   if (!value || !scene.differentiate(*value, {.retain_graph = true})) return false;
-  return !scene.source().one_in(2) || scene.drop(*value);
+  if (!scene.source().one_in(2)) return true;
+  return scene.drop(*value) &&
+         (!scene.source().one_in(2) || scene.add({ZeroGrad{.engine = scene.engine()}}));
 }
 
 // One of the losses of a graph that is kept.
@@ -317,30 +319,31 @@ std::span<const Production> graph_productions() {
       {"two_in_order", 3, kRetained, Position::training, has_no_tiles, two_in_order},
       {"two_reversed", 3, kRetained, Position::training, has_no_tiles, two_reversed},
       {"two_summed", 3, kRetained, Position::training, has_no_tiles, two_summed},
-      {"interleaved", 4, kRetained, Position::training, has_two_losses, interleaved},
-      {"three_graphs", 4, kRetained, Position::training, has_two_losses, three_graphs},
-      {"kept_graph", 4, kRetained, Position::training, has_plain_graphs, kept_graph},
-      {"graphs_in_turns", 6, kRetained, Position::training, has_plain_graphs, graphs_in_turns},
+      {"interleaved", 4, kRetained, Position::training, has_two_losses, interleaved, 3},
+      {"three_graphs", 4, kRetained, Position::training, has_two_losses, three_graphs, 3},
+      {"kept_graph", 4, kRetained, Position::training, has_plain_graphs, kept_graph, 2},
+      {"graphs_in_turns", 6, kRetained, Position::training, has_plain_graphs, graphs_in_turns, 3},
       {"differentiate_again", 3, kRetained, Position::training, has_plain_graphs,
        differentiate_again},
       {"create_graph", 3, kRetained, Position::training, has_plain_graphs, create_graph},
-      {"drop_on_one_rank", 5, kRetained, Position::training, can_drop_alone, drop_on_one_rank},
+      {"drop_on_one_rank", 5, kRetained, Position::training, can_drop_alone, drop_on_one_rank, 2},
       {"evaluate", 4, tags(Tag::inspection), Position::aside, has_no_tiles, evaluate},
       {"unspent_forward", 3, kRetained, Position::aside, has_no_tiles, unspent_forward},
-      {"transform", 5, tags(Tag::transforms), Position::aside, can_transform, transform},
-      {"wrapped_forward", 4, tags(Tag::recompute), Position::training, can_wrap, wrapped_forward},
+      {"transform", 5, tags(Tag::transforms), Position::aside, can_transform, transform, 6},
+      {"wrapped_forward", 4, tags(Tag::recompute), Position::training, can_wrap, wrapped_forward,
+       4},
       {"joined_engines", 8, tags(Tag::engines), Position::training, is_joinable, joined_engines},
       {"skipped_module", 3, tags(Tag::parameters), Position::training, has_branches,
        skipped_module},
       {"branches", 3, tags(Tag::parameters, Tag::retained), Position::training, has_branches,
        branches},
-      {"branches_of_frames", 5, kFrames, Position::training, has_frames_and_branches, branches},
+      {"branches_of_frames", 5, kFrames, Position::training, has_frames_and_branches, branches, 2},
       {"skipped_on_one_rank", 5, tags(Tag::worlds), Position::training, can_differ,
-       skipped_on_one_rank},
+       skipped_on_one_rank, 4},
       {"evaluate_guards", 4, kFrames, Position::aside, has_frames, evaluate_guards},
       {"abandon_frames", 5, kFrames, Position::aside, has_frames, abandon_frames},
       {"look_in_frame", 3, kFrames | tags(Tag::contexts), Position::training, has_frames,
-       look_in_frame}};
+       look_in_frame, 2}};
   return kRows;
 }
 

@@ -192,8 +192,8 @@ std::span<const Production> nesting_productions() {
       {"other_round", 5, kOthers, Position::training, has_other, other_round},
       {"other_round_and_step", 5, kOthers, Position::training, has_other, other_round_and_step},
       {"other_fails", 5, kOthers, Position::training, can_fail, other_fails},
-      {"other_breaks", 5, kOthers, Position::training, can_break, other_breaks},
-      {"joined_fails", 5, kOthers, Position::training, can_join, joined_fails},
+      {"other_breaks", 5, kOthers, Position::training, can_break, other_breaks, 2},
+      {"joined_fails", 5, kOthers, Position::training, can_join, joined_fails, 4},
       {"change_in_backward", 3, kNesting | tags(Tag::contexts), Position::training,
        can_gather_inside, change_in_backward},
       {"hook_in_hook", 4, kOthers, Position::training, has_other, hook_in_hook}};
