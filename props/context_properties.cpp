@@ -58,7 +58,7 @@ class UserContextBalanced final : public Monitor {
   struct Open {
     Place place;
     std::vector<NameId> params;
-    std::set<NameId> whole;  // before it; they stay so if it cannot be entered
+    std::set<NameId> whole;  // before it; they stay so if it cannot be entered, or for a leaf
     NameId overlap;          // a parameter that an enclosing context holds already
     bool has_effect = false;
   };
@@ -94,7 +94,8 @@ class UserContextBalanced final : public Monitor {
     for (const NameId param : open.params) {
       const bool is_gathered = fact.parameters->residence(param) == Residence::available;
       const bool is_used = !fact.parameters->holder(param).is_none();
-      const bool may_stay = fact.has_raised && open.whole.contains(param);
+      const bool may_be_leafs = fact.parameters->is_below_held(param);
+      const bool may_stay = open.whole.contains(param) && (fact.has_raised || may_be_leafs);
       if (!is_gathered || is_used || may_stay || held_.contains(param)) continue;
       report(place(*fact.event),
              fmt::format("{} was still gathered at lc {} when the user context of lc {} had ended",

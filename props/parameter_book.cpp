@@ -1,5 +1,7 @@
 #include "props/parameter_book.h"
 
+#include <algorithm>
+
 #include "zeroproof/model/state_bytes.h"
 
 namespace zeroproof {
@@ -159,6 +161,11 @@ NameId ParameterBook::holder(NameId param) const {
   for (const NameId module : held_by_)
     if (is_used_by(param, module)) return module;
   return NameId::none();
+}
+
+bool ParameterBook::is_below_held(NameId param) const {
+  return std::ranges::any_of(held_by_,
+                             [&](NameId module) { return is_below(param, names_->text(module)); });
 }
 
 void ParameterBook::append_state(std::string& bytes) const {

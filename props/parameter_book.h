@@ -58,6 +58,9 @@ class ParameterBook {
 
   // A module that was fetched and not released, and uses the parameter; none when there is none.
   NameId holder(NameId param) const;
+  // Whether a module around its own was fetched and not released: a leaf, if no event says of
+  // leaves.
+  bool is_below_held(NameId param) const;
 
   void append_state(std::string& bytes) const;
 

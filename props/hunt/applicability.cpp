@@ -37,6 +37,7 @@ using program::SetScale;
 using program::Shared;
 using program::Statement;
 using program::Sum;
+using program::TemporaryEngine;
 using program::Tied;
 using program::Tiled;
 using program::Transform;
@@ -130,8 +131,9 @@ bool drops_reductions(const Program& program) {
 
 // Two flat buffers take turns.
 bool has_two_buffers(const Program& program, const ZeroConfig& config) {
+  const bool is_alone = program.engines.size() == 1 && !has<TemporaryEngine>(program.body);
   return config.has_overlap_comm() && (config.stage == 1 || config.stage == 2) &&
-         config.contiguous_gradients && program.engines.size() == 1 && !drops_reductions(program);
+         config.contiguous_gradients && is_alone && !drops_reductions(program);
 }
 
 // Contexts of the user and reads past a module gather as well, and wait for nothing on the host.

@@ -35,6 +35,10 @@ std::string EngineTarget::folder(std::size_t engine) const {
   return "engine" + std::to_string(engine);
 }
 
+std::string EngineTarget::misfit_folder(std::size_t engine) const {
+  return folder(engine) + "-misfit";
+}
+
 bool EngineTarget::is_first_rank() const {
   return runtime().rank() == 0;
 }
@@ -119,7 +123,9 @@ void EngineTarget::see_saved(std::size_t engine, const std::string& tag, Observa
 void EngineTarget::load(std::size_t engine, const Load& load, Observations& seen) {
   files_.heal();
   const std::string tag = prepare_failure(engine, load);
-  const auto loaded = load_tag(engine, tag);
+  const bool is_misfit = load.failure == Load::Failure::misfit;
+  const std::string from = is_misfit ? misfit_folder(engine) : folder(engine);
+  const auto loaded = engines_[engine]->load_checkpoint(from, {.tag = tag, .files = &files_});
   files_.heal();
   if (load.failure != Load::Failure::none) {
     if (!loaded) throw UsageError(loaded.error().text);
@@ -154,15 +160,17 @@ std::string EngineTarget::prepare_failure(std::size_t engine, const Load& load) 
   return kMisfit;
 }
 
-// The second save lets all ranks see what the first has written.
+// Beside the engine's own, whose latest checkpoint stays what it is. The second save lets all ranks
+// see what the first has written.
 void EngineTarget::save_misfit(std::size_t engine, const Load& load) {
   if (is_first_rank()) {
     const auto state = load_checkpoint(*options_.files, folder(engine), {.tag = load.tag});
     if (!state) throw std::runtime_error(state.error().text);
-    check(save_checkpoint(misfitted(*state, load.at), *options_.files, folder(engine),
+    check(save_checkpoint(misfitted(*state, load.at), *options_.files, misfit_folder(engine),
                           {.tag = kMisfit}));
   }
-  check(save_tag(engine, kMeeting));
+  check(engines_[engine]->save_checkpoint(misfit_folder(engine),
+                                          {.tag = kMeeting, .files = &files_}));
 }
 
 void EngineTarget::load_resumed(const std::string& tag) {

@@ -98,6 +98,7 @@ class EngineTarget final : public Target {
   Footprint footprint();
   std::vector<FullTensor> weights(std::size_t engine);
   std::string folder(std::size_t engine) const;
+  std::string misfit_folder(std::size_t engine) const;
   bool is_first_rank() const;
   Result<void> save_tag(std::size_t engine, const std::string& tag);
   Result<void> load_tag(std::size_t engine, const std::string& tag);

@@ -7,6 +7,7 @@
 
 #include "model/check.h"
 #include "props/program/capability_rules.h"
+#include "props/program/config_document.h"
 #include "props/program/contract.h"
 #include "props/program/value_json.h"
 
@@ -60,10 +61,24 @@ class LackSearch {
   void look(const T& /*value*/) {}
 
   void look(const ZeroConfig& config) {
-    const Json leaves = Json(written(config)).flatten();
-    if (leaves.is_null()) return;
+    const Json difference = written(config);
+    if (!difference.empty()) check_leaves(difference.flatten());
+    if (!lack_) check_defaults(config);
+  }
+
+  void check_leaves(const Json& leaves) {
     for (const auto& [pointer, value] : leaves.items())
       if (!can_configure(pointer, value)) lack_ = fmt::format("config{} {}", pointer, value.dump());
+  }
+
+  // A list of values is of all that a key may have, the default as well.
+  void check_defaults(const ZeroConfig& config) {
+    const Json whole = Json::parse(config_document(config));
+    for (const auto& [pointer, rule] : rules_.config) {
+      const Json::json_pointer at(pointer);
+      if (!rule.values.empty() && whole.contains(at) && !is_among(whole[at], rule.values))
+        lack_ = fmt::format("config{} {}", pointer, whole[at].dump());
+    }
   }
 
   // The rule of a key holds for all below it.
@@ -99,11 +114,10 @@ class LackSearch {
   void check_rule(std::string_view part_name, const Struct& part,
                   const Member<Struct, Value>& row) {
     const MemberRule* const rule = find_rule(part_name, row.name);
-    if (row.role == Role::optional && has_default(part, row)) {
-      if (rule && rule->must_be_set) lack_ = fmt::format("{} without {}", part_name, row.name);
-      return;
-    }
-    const bool is_free = row.role != Role::optional || is_whole(part_name);
+    const bool is_usual = row.role == Role::optional && has_default(part, row);
+    if (is_usual && rule && rule->must_be_set)
+      lack_ = fmt::format("{} without {}", part_name, row.name);
+    const bool is_free = is_usual || row.role != Role::optional || is_whole(part_name);
     if (!rule && !is_free)
       lack_ = fmt::format("{}.{}", part_name, row.name);
     else if (rule)

@@ -90,7 +90,7 @@ bool is_config_key(const std::string& pointer) {
   if (!pointer.starts_with('/')) return false;
   if (kDocument.contains(Json::json_pointer(pointer))) return true;
   const auto is_above = [&](const ConfigDomain& domain) {
-    return std::string_view(domain.key).starts_with(pointer);
+    return (std::string(domain.key) + "/").starts_with(pointer + "/");
   };
   return std::ranges::any_of(config_domains(), is_above);
 }

@@ -14,7 +14,8 @@ namespace zeroproof::program {
 // What a subject can do with one member of a part.
 struct MemberRule {
   bool must_be_set = false;  // "set": only another value than the default
-  // One of these alone; of a body, the statements that may stand in it. Empty: any value.
+  // One of these alone, also where the member is left out; of a body, the statements that may
+  // stand in it. Empty: any value.
   std::vector<nlohmann::json> values = {};
 };
 // By the member's name. Of a member without a row, only the default value.

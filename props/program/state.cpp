@@ -68,8 +68,12 @@ void State::define(const std::string& name, Value value) {
 
 void State::forget_unused_graphs() {
   std::erase_if(graphs, [&](const auto& graph) {
-    return std::ranges::none_of(
+    const bool is_used = std::ranges::any_of(
         values, [&](const auto& named) { return has_graph(named.second, graph.first); });
+    const auto engine = engines.find(graph.second.engine);
+    const bool is_left = !is_used && !graph.second.is_trunk_freed && engine != engines.end();
+    if (is_left) engine->second.has_left_graph = true;
+    return !is_used;
   });
 }
 

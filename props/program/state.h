@@ -79,6 +79,7 @@ struct EngineState {
   enum class Owes : std::uint8_t { none, zero_grad, load };
   Owes owes = Owes::none;
   std::optional<int> tiled = std::nullopt;  // the graph whose gradients came in forward
+  bool has_left_graph = false;  // one without a backward went; skipped frames may claim for it
 };
 
 // What is around the next statement.

@@ -79,7 +79,11 @@ class Walker::Engine {
     if (event.kind == EventKind::engine_call && is_engines && world_.is_ours()) {
       const bool had_steps = std::exchange(has_steps_, event.micro_step >= 0);
       if (had_steps && !has_steps_) return true;
+      if (name == calls::kZeroGrad && scene_.is_in(calls::kLoad)) is_loading_ = true;
     }
+    // A load that is not refused clears the window before it tells the steps.
+    if (event.kind == EventKind::engine_return && name == calls::kLoad)
+      has_steps_ = std::exchange(is_loading_, false) || has_steps_;
     const bool is_it =
         event.kind == EventKind::mark && name.starts_with("gradient_accumulation_steps:");
     return is_it && std::exchange(is_configured_, true);
@@ -104,6 +108,7 @@ class Walker::Engine {
   Surroundings around_;
   bool is_configured_ = false;
   bool has_steps_ = false;
+  bool is_loading_ = false;  // the open load is not refused
   std::vector<std::unique_ptr<Part>> parts_;
 };
 

@@ -1,3 +1,3 @@
-"""Runs zeroproof's training programs on engines of PyTorch, and compares them with plain PyTorch."""
+"""Runs zeroproof's training programs on engines of PyTorch, and beside them plain PyTorch."""
 
 __version__ = "0.1.0"

@@ -18,6 +18,9 @@ EXAMPLES = """examples:
 """
 
 
+PROGRESS_SECONDS = 10
+
+
 def option(text: str) -> tuple[str, Any]:
     """NAME=VALUE, the value as JSON or as it is."""
     name, found, value = text.partition("=")
@@ -62,11 +65,15 @@ def compare(subject: Any, arguments: argparse.Namespace) -> int:
     from zeroproof_subject.tally import Tally
 
     comparison, tally = Comparison(subject), Tally()
-    begin = time.monotonic()
+    begin = said = time.monotonic()
     with open(arguments.programs, encoding="utf-8") as file:
         for line in file:
-            if arguments.seconds and time.monotonic() - begin > arguments.seconds:
+            now = time.monotonic()
+            if arguments.seconds and now - begin > arguments.seconds:
                 break
+            if now - said > PROGRESS_SECONDS:
+                said = now
+                print(f"{now - begin:.0f} s: {tally.counts()}", file=sys.stderr, flush=True)
             case = json.loads(line)
             tally.add(case, comparison.run(case["program"]))
     comparison.end()

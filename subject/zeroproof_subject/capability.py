@@ -15,15 +15,18 @@ CONFIG: dict[str, Any] = {
     "/optimizer/params": True,
 }
 
+# Of custom weights that have a dimension.
+SHAPES = [[2], [3], [1], [2, 2], [1, 3], [2, 1, 2], [5]]
+
 MODULES: dict[str, dict[str, Any]] = {
     "linear": {
         "outputs": [1, 2, 3, 4, 6],
         "has_bias": True,
-        "trained": True,
+        "trained": ["all", "bias_only", "frozen"],
         "input_needs_grad": True,
         "dimensions": True,
     },
-    "custom": {"weights": True, "trained": True},
+    "custom": {"weights": True, "trained": ["all", "frozen"]},
     "own_weight": {},
     "sequential": {},
     "shared": {},
@@ -69,8 +72,8 @@ def document(
         "subject": subject,
         "version": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "engines": 2,
-        "world": {"ranks": [2], **({"ranks_differ": True} if ranks_differ else {})},
-        "data": {"seed": True, "mode": ["identity"]},
+        "world": {"ranks": [1, 2], **({"ranks_differ": True} if ranks_differ else {})},
+        "data": {"seed": True, "mode": ["exact", "identity"]},
         "model": {
             "heads": True,
             "container": True,

@@ -116,6 +116,8 @@ def difference_of_values(
         due, got = expected["values"].get(name), seen["values"].get(name)
         if due is None and got is None:
             continue
+        if what == "optimizer_state" and name not in seen["values"]:
+            continue  # which of it an engine lets users read differs
         count = len(due if due is not None else got)
         due, got = due or [0.0] * count, got or [0.0] * count
         if len(due) != len(got) or not all(map(tolerance.allows, got, due)):

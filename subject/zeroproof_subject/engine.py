@@ -1,4 +1,4 @@
-"""What an engine has to offer, so that programs run on it. A user's own engine is one class of it."""
+"""What an engine has to offer, so that programs run on it: a user's own, too."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import multiprocessing
 import os
 import shutil
@@ -15,7 +17,7 @@ from typing import Any
 
 from zeroproof_subject.rank import EngineChoice, Place, serve
 
-FIRST_LIMIT = 120.0  # seconds, of a group's first program
+FIRST_LIMIT = 180.0  # seconds, of a group's first program
 LEAST_LIMIT = 20.0
 LIMIT_OVER_MEDIAN = 40
 
@@ -27,7 +29,8 @@ class RunResult:
     status: str  # ran, hang, crash
     ranks: list[list[dict[str, Any]] | None]
     seconds: float
-    detail: str = ""  # the last line that a crashed rank printed
+    detail: str = ""  # what crashed ranks printed last, or where hanging ones are
+    imported: list[str] = field(default_factory=list)  # modules, for this program
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -72,8 +75,13 @@ class Group:
         ranks: list[list[dict[str, Any]] | None] = []
         for rank in range(len(self.connections)):
             ranks += answers[rank]["seen"] if rank in answers else [None]
-        detail = self.last_lines() if status == "crash" else ""
-        return RunResult(status, ranks, time.monotonic() - started, detail)
+        detail = ""
+        if status == "crash":
+            detail = self.last_lines()
+        elif status == "hang":
+            detail = self.places()
+        imported = [name for it in answers.values() for name in it["imported"]]
+        return RunResult(status, ranks, time.monotonic() - started, detail, imported)
 
     def ask(self, request: dict[str, Any]) -> str:
         """Sends a program to each rank."""
@@ -108,6 +116,18 @@ class Group:
             lines.append(f"rank {rank} ({process.exitcode}): {printed[-1] if printed else ''}")
         return "; ".join(lines)
 
+    def places(self) -> str:
+        """Where each rank is: the innermost function of the engine, of ours or of torch."""
+        for process in self.processes:
+            os.kill(process.pid, signal.SIGUSR1)
+        time.sleep(0.5)
+        places = []
+        for rank in range(len(self.processes)):
+            log = Path(self.folder, f"{rank}.log").read_text(errors="replace")
+            stack = log.rpartition("most recent call first")[2].splitlines()[1:]
+            places.append(f"rank {rank}: {' < '.join(map(frame, stack[:6]))}")
+        return "; ".join(places)
+
     def end(self) -> None:
         """Kills the processes: an engine in trouble would not end by itself."""
         for process in self.processes:
@@ -120,6 +140,12 @@ class Group:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def frame(line: str) -> str:
+    """`file.py:function` of a line of a traceback."""
+    path, _, function = line.partition(", line ")
+    return f"{Path(path.strip().strip(chr(34))).name.strip(chr(34))}:{function.split()[-1:]}"
+
+
 class Pool:
     """One group for each number of ranks, made again after trouble and after so many programs."""
 
@@ -129,6 +155,7 @@ class Pool:
         self.groups: dict[int, Group] = {}
         self.seconds: list[float] = []
         self.groups_made = 0
+        self.imported: list[str] = []  # by groups; not yet here
 
     def run(self, document: dict[str, Any], ranks: int, missing_is_zero: bool) -> RunResult:
         """One program; whatever becomes of it, the pool can run the next."""
@@ -137,6 +164,7 @@ class Pool:
         is_first = group.cases == 0
         request = {"program": document, "missing_is_zero": missing_is_zero}
         result = group.run(request, limit)
+        self.imported += result.imported
         has_error = any(seen is None or has_failed(seen) for seen in result.ranks)
         if result.status != "ran" or has_error or group.cases >= self.cases_of_a_group:
             self.end_group(ranks)
@@ -147,9 +175,17 @@ class Pool:
     def group_of(self, ranks: int) -> Group:
         """The running group of so many ranks, or a new one."""
         if ranks not in self.groups:
+            self.import_ahead()
             self.groups[ranks] = Group(self.choice, ranks)
             self.groups_made += 1
         return self.groups[ranks]
+
+    def import_ahead(self) -> None:
+        """What groups had to import, once for all groups to come: they are forked from here."""
+        for name in self.imported:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+        self.imported.clear()
 
     def limit(self) -> float:
         """Of the next program, by the median so far."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zeroproof_subject.program import NotAProgram
-from zeroproof_subject.subject import Subject
+
+if TYPE_CHECKING:
+    from zeroproof_subject.subject import Subject
 
 VERSION = 1
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import faulthandler
 import gc
 import os
+import signal
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -44,11 +47,14 @@ def serve(connection: Connection, choice: EngineChoice, place: Place) -> None:
     log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    # Where a rank hangs: the pool asks for it.
+    faulthandler.register(signal.SIGUSR1, file=log, all_threads=False)
     module = engines.load(choice.name)
     if not choice.is_plain:
         join_group(place)
     gc.collect()
     gc.freeze()
+    known = set(sys.modules)
     while True:
         request = connection.recv()
         if request is None:
@@ -59,7 +65,11 @@ def serve(connection: Connection, choice: EngineChoice, place: Place) -> None:
             seen = run_replicas(program, request["missing_is_zero"])
         else:
             seen = [run_rank(program, place.rank, module, dict(choice.options))]
-        connection.send({"seen": seen, "seconds": time.perf_counter() - started})
+        # What a group imports at its first program; a later group then has it from the start.
+        imported = sorted(set(sys.modules) - known)
+        known.update(imported)
+        seconds = time.perf_counter() - started
+        connection.send({"seen": seen, "seconds": seconds, "imported": imported})
 
 
 def join_group(place: Place) -> None:

@@ -1,4 +1,4 @@
-"""What a program's ds_config.json says that every engine has to do, and the optimizer it asks for."""
+"""What a program's ds_config.json asks of every engine, and its optimizer."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ PLAIN_CASES_OF_A_GROUP = 2000
 
 
 class Subject:
-    """One engine with its options. Imports its library at once: processes are forked from this one."""
+    """One engine with its options. Imports its library: rank processes are forked from here."""
 
     def __init__(self, name: str, options: dict[str, Any]) -> None:
         self.choice = EngineChoice(name, tuple(sorted(options.items())))
@@ -72,10 +72,9 @@ class Comparison:
             return Verdict("no_reference", 0.0)
         result = self.subject.run(document)
         difference = first_difference(program, reference.ranks, result.ranks)
-        # An error of one rank is why the others wait.
-        if result.status != "ran" and (difference is None or difference.what != "error"):
-            text = result.detail
-            difference = Difference(0, "run", result.status, text)
+        # What a rank saw before is why the others wait.
+        if result.status != "ran" and difference is None:
+            difference = Difference(0, "run", result.status, result.detail)
             return Verdict(result.status, result.seconds, difference)
         return Verdict("differs" if difference else "equal", result.seconds, difference)
 

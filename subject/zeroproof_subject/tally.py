@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from zeroproof_subject.subject import Verdict
+if TYPE_CHECKING:
+    from zeroproof_subject.subject import Verdict
 
 
 @dataclass
@@ -44,11 +45,14 @@ class Tally:
             "findings": self.findings,
         }
 
+    def counts(self) -> str:
+        """How many programs, by what became of them."""
+        counts = ", ".join(f"{count} {status}" for status, count in self.statuses.most_common())
+        return f"{sum(self.statuses.values())} programs: {counts}"
+
     def text(self) -> str:
         """A line a signature, the most frequent first."""
-        cases = sum(self.statuses.values())
-        counts = ", ".join(f"{count} {status}" for status, count in self.statuses.most_common())
-        lines = [f"{cases} programs: {counts}; median {1000 * self.median():.0f} ms"]
+        lines = [f"{self.counts()}; median {1000 * self.median():.0f} ms"]
         by_count = sorted(self.findings.items(), key=lambda it: -len(it[1]["cases"]))
         for signature, finding in by_count:
             number = finding["case"]["case"]

@@ -66,6 +66,10 @@ class WindowedEngine:
         """Gradients stay on their rank."""
         return contextlib.nullcontext()
 
+    def coalesce(self) -> contextlib.AbstractContextManager:
+        """One reduction for all backwards inside: no number changes."""
+        return contextlib.nullcontext()
+
     def whole(self, tensor: Tensor) -> Tensor:
         """A copy that no later statement changes."""
         return tensor.detach().clone()

@@ -4,7 +4,7 @@
   tests/cuda/driver_calls.py ZEROPROOF [--world-size N] [--names]
 
 Each case of the file is trained twice, with more steps the second time; the calls of the steps between, by steps and ranks,
-are counted (bench/cuda/kernel_trace.cpp). A line a case; --names: each function's share, and its ms (CUPTI's own included). Exit code 1 when a case calls
+are counted (bench/cuda/kernel_trace.cpp), but for the questions of a host that waits. A line a case; --names: each function's share, and its ms (CUPTI's own included). Exit code 1 when a case calls
 more often, 77 without CUPTI.
 """
 import argparse
@@ -18,6 +18,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 TRACE = HERE.parent.parent / "bench" / "cuda" / "kernel_trace.cpp"
 STEPS = (8, 16)
+POLL = "cudaEventQuery"  # again and again, by a host that is ahead of its GPU
 
 
 def build(folder):
@@ -63,7 +64,7 @@ def main():
             share = (STEPS[1] - STEPS[0]) * options.world_size
             by_name = difference(few, many, 0, share)
             ns = difference(few, many, 1, share)
-            found = sum(by_name.values())
+            found = sum(count for (_, function), count in by_name.items() if not function.startswith(POLL))
             bad += found > case["most"]
             print(f"{'held' if found <= case['most'] else 'FAILED':7} {' '.join(case['flags']):24} {found:7.1f} calls an iteration and rank, "
                   f"{case['most']} allowed", flush=True)

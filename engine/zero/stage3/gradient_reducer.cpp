@@ -54,10 +54,9 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
   }
   GradientAveraging::before(divisor()).prepare(kernels, stream(), Span::of(all));
   const Tensor own = allocate(slices, dtype);
-  // Chunked for one group, reduced over another.
-  const Span input = Span::of(all);
-  const Work work = context_.data.reduce_scatter(stream(), Span::of(own), input, ReduceOp::sum,
-                                                 {.contents = contents_of(context_, parameters)});
+  const Work work =
+      context_.data.reduce_scatter(stream(), Span::of(own), Span::of(all), ReduceOp::sum,
+                                   {.contents = contents_of(context_, parameters)});
   context_.data.group().wait(work, stream());
   stream().record_use(all);
   return own;

@@ -118,7 +118,6 @@ void PartitionedParameter::check_unused() const {
 void PartitionedParameter::empty() {
   context_.compute().record_use(parameter_.tensor);
   set_data(context_.runtime.memory().allocate(0, parameter_.tensor.dtype()));
-  if (0 > 0) context_.kernels().fill(context_.compute(), Span::of(parameter_.tensor), 1.0);
 }
 
 void PartitionedParameter::take_slice(Span full) {

@@ -108,6 +108,8 @@ std::string change_problem(const State& state, const EngineState& engine, const 
            {!engine.frozen.empty(), "a change of weights while a module is frozen"}});
     case Block::Change::unannounced:
       return first_broken({{is_named || !is_checked, "a change that nothing looks for"},
+                           {state.program->world.skips_frames && engine.has_left_graph,
+                            "a change to drop from weights that a graph may claim"},
                            {!is_alone, "more than a change that is refused"}});
     case Block::Change::moves:
       return first_broken(

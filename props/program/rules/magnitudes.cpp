@@ -96,12 +96,15 @@ bool has_one_backward(const Data& data) {
   return data.mode == Data::Mode::magnitude && data.magnitude != long_window;
 }
 
+// A backward inside another brings its part of a sum in another order, which rounds otherwise.
 bool is_past_limit(const State& state, const Value& value) {
+  if (state.program->data.mode != Data::Mode::magnitude) return false;
+  if (state.backward_around() != nullptr) return true;
   if (!has_one_backward(state.program->data)) return false;
   const bool has_some = std::ranges::any_of(value.terms, [&](const Term& term) {
     return state.engines.at(state.graphs.at(term.graph).engine).window.has_gradients;
   });
-  return has_some || value.terms.size() > 1 || state.backward_around() != nullptr;
+  return has_some || value.terms.size() > 1;
 }
 
 }  // namespace zeroproof::program

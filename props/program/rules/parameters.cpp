@@ -145,7 +145,9 @@ Verdict check(Walk& walk, const ReleaseGathered& release) {
   State& state = walk.state();
   const auto found = engine_of(state, release.engine);
   if (!found) return tl::unexpected(found.error());
-  return frames_verdict(state, **found, release.engine, true);
+  auto verdict = frames_verdict(state, **found, release.engine, true);
+  if (verdict) (*found)->has_left_graph = false;
+  return verdict;
 }
 
 }  // namespace zeroproof::program

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from zeroproof_subject import capability
 from zeroproof_subject.engine import Job
-from zeroproof_subject.settings import make_optimizer
+from zeroproof_subject.settings import Settings, make_optimizer
 
 OPTIONS = {"stage": 1}
 MISSING_IS_ZERO = True  # flat groups have no parameter without a gradient
@@ -62,6 +62,9 @@ class DeepSpeedEngine:
         )
         self.tensor_fragment = importlib.import_module("deepspeed.utils")
         self.gathered_parameters = deepspeed.zero.GatheredParameters
+        # What is not there must not be read: ranks that own it raise, and the others wait for them.
+        self.has_gradients = False
+        self.has_state = False
 
     def __call__(self, *arguments: Any) -> Any:
         return self.engine(*arguments)
@@ -69,6 +72,8 @@ class DeepSpeedEngine:
     def backward(self, loss: Tensor, **options: bool) -> None:
         """engine.backward, which divides by the number of micro-batches."""
         self.engine.backward(loss, **options)
+        # The backward of a window's last micro-batch makes the averaged gradients.
+        self.has_gradients = self.has_gradients or self.stage == 0 or self.will_step()
 
     def will_step(self) -> bool:
         """A window ends."""
@@ -77,11 +82,15 @@ class DeepSpeedEngine:
 
     def step(self) -> None:
         """engine.step."""
+        if self.will_step():
+            self.has_state = self.has_state or self.has_gradients
+            self.has_gradients = False
         self.engine.step()
 
     def zero_grad(self) -> None:
         """engine.zero_grad."""
         self.engine.zero_grad()
+        self.has_gradients = False
 
     def set_boundary(self, is_boundary: bool) -> None:
         """Holds until it is called again."""
@@ -97,6 +106,8 @@ class DeepSpeedEngine:
 
     def gradients(self) -> dict[str, Tensor | None]:
         """By safe_get_full_grad."""
+        if not self.has_gradients:
+            return {}
         read = self.tensor_fragment.safe_get_full_grad
         return {
             name: copy_of(read(it))
@@ -115,14 +126,24 @@ class DeepSpeedEngine:
     def optimizer_state(self) -> dict[str, dict[str, Tensor]]:
         """By safe_get_full_optimizer_state."""
         read = self.tensor_fragment.safe_get_full_optimizer_state
-        keys = {"SGD": ("momentum_buffer",)}.get(
-            self.job.settings.optimizer, ("exp_avg", "exp_avg_sq")
-        )
+        keys = state_keys(self.job.settings) if self.has_state else ()
         states: dict[str, dict[str, Tensor]] = {}
         for name, parameter in self.job.model.named_parameters():
-            values = {key: read(parameter, key) for key in keys}
-            states[name] = {key: copy_of(it) for key, it in values.items() if it is not None}
+            if not self.can_read_state(parameter):
+                continue
+            values = {key: copy_of(read(parameter, key)) for key in keys}
+            states[name] = {key: it for key, it in values.items() if it is not None}
         return states
+
+    def can_read_state(self, parameter: torch.nn.Parameter) -> bool:
+        """Stages 1 and 2 link the state of all groups after the first group's first step.
+
+        The other groups have none by then (0.19.8), so that ranks that own a part of them raise
+        while the others wait for them.
+        """
+        if self.stage not in (1, 2):
+            return True
+        return any(parameter is it for it in self.job.groups[0])
 
     def set_learning_rate(self, group: int | None, learning_rate: float) -> None:
         """In the groups of the engine's optimizer."""
@@ -138,6 +159,13 @@ class DeepSpeedEngine:
 def copy_of(tensor: Tensor | None) -> Tensor | None:
     """A copy that no later statement changes."""
     return None if tensor is None else tensor.detach().clone()
+
+
+def state_keys(settings: Settings) -> tuple[str, ...]:
+    """What the optimizer keeps of each parameter. To ask for more is an error on some ranks."""
+    if settings.optimizer != "SGD":
+        return ("exp_avg", "exp_avg_sq")
+    return ("momentum_buffer",) if (settings.params or {}).get("momentum") else ()
 
 
 def make(job: Job, **options) -> DeepSpeedEngine:
@@ -200,7 +228,6 @@ def capabilities(options: dict) -> dict:
     blocks = (["no_sync"] if stage < 2 else []) + (["coalesce"] if stage > 0 else [])
     document = capability.document("deepspeed", versions(), config=config, blocks=blocks)
     document["engines"] = 1
-    # What no group lists has a gradient on its rank alone.
-    document["modules"]["linear"]["trained"] = ["bias_only", "frozen"]
-    document["modules"]["custom"]["trained"] = ["frozen"]
+    # 0.19.8 cannot broadcast a scalar parameter: engine.py views it as bytes.
+    document["modules"]["custom"]["shape"] = capability.SHAPES
     return document

@@ -76,5 +76,5 @@ def capabilities(options: dict) -> dict:
     document = capability.document(
         "fsdp2", versions(), config=capability.CONFIG, blocks=["no_sync"], ranks_differ=False
     )
-    document["modules"]["custom"]["shape"] = [[2], [3], [1], [2, 2], [1, 3], [2, 1, 2], [5]]
+    document["modules"]["custom"]["shape"] = capability.SHAPES
     return document

@@ -19,7 +19,7 @@ class OwnEngine:
     def __init__(self, name: str) -> None:
         module_name, _, function = name.partition(":")
         if not function:
-            raise SystemExit(f"--engine {name}: give one of the known names, or package.module:make")
+            raise SystemExit(f"--engine {name}: give a known name, or package.module:make")
         self.name = name
         self.module = importlib.import_module(module_name)
         self.make = getattr(self.module, function)

@@ -1,4 +1,4 @@
-"""The unsharded truth: every rank a replica in a thread, gradients averaged over them at the step."""
+"""The unsharded truth: each rank a replica in a thread, gradients averaged at the step."""
 
 from __future__ import annotations
 

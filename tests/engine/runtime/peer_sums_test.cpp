@@ -212,20 +212,21 @@ TEST_F(CudaPeerSums, Go_through_the_staging_part_by_part) {
 }
 
 // Copies are queued by the hosts of the ranks that read. An owner whose host is ahead gives its
-// memory back before its GPU has done anything.
+// memory back before its GPU has done anything; no later turn wants as much, so it leaves the GPU.
 TEST_F(CudaPeerSums, Let_an_owner_give_its_input_back_when_its_call_returns) {
   CudaWorld({.world_size = gpus_->count()}, *gpus_).run([](Runtime& runtime) {
     Stream& compute = runtime.stream(StreamRole::compute);
+    constexpr std::int64_t kMore = 1024;
     const std::int64_t elements = kMegabyte;
     const Tensor sum = runtime.memory().allocate(elements, DType::float32);
     for (int turn = 0; turn < 40; ++turn) {
-      const Tensor input =
-          runtime.memory().allocate(elements * runtime.world_size(), DType::float32);
-      runtime.kernels().fill(compute, Span::of(input), turn + runtime.rank());
+      const std::int64_t all = elements * runtime.world_size();
+      const Tensor tensor = runtime.memory().allocate(all + turn * kMore, DType::float32);
+      const Span input = Span::of(tensor, 0, all);
+      runtime.kernels().fill(compute, input, turn + runtime.rank());
       if (runtime.rank() == turn % runtime.world_size())
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      runtime.group(GroupKind::data)
-          .reduce_scatter(compute, Span::of(sum), Span::of(input), ReduceOp::max);
+      runtime.group(GroupKind::data).reduce_scatter(compute, Span::of(sum), input, ReduceOp::max);
     }
     EXPECT_EQ(runtime.kernels().read(compute, Span::of(sum, elements - 1, 1)),
               Values{39.0 + runtime.world_size() - 1});

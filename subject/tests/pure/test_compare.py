@@ -1,0 +1,77 @@
+"""What counts as a difference."""
+
+import unittest
+
+from zeroproof_subject.compare import first_difference, has_reference
+from zeroproof_subject.program import parse
+from documents import document, observation
+
+LOSS = observation("body/0/forward", "loss", {"": [4.0]})
+GRADIENTS = observation("body/1/step", "gradients", {"w": [1.5, 2.0], "v": None})
+PARAMETERS = observation("body/1/step", "parameters", {"w": [0.25, 0.5]})
+REFERENCE = [LOSS, GRADIENTS, PARAMETERS]
+
+
+def error(at, text):
+    return {"at": at, "what": "error", "engine": "", "values": {"type": "E", "text": text}}
+
+
+def changed(observed, **values):
+    return {**observed, "values": {**observed["values"], **values}}
+
+
+# What rank 1 saw, and where and how it differs.
+CASES = [
+    (REFERENCE, None),
+    ([LOSS, changed(GRADIENTS, w=[1.5, 2.0000002]), PARAMETERS], ("gradients", "w is")),
+    ([LOSS, changed(GRADIENTS, v=[0.0]), PARAMETERS], None),
+    ([LOSS, changed(GRADIENTS, v=[1.0]), PARAMETERS], ("gradients", "v is [1], not [0]")),
+    ([LOSS, changed(GRADIENTS, w=None), PARAMETERS], ("gradients", "w is [0, 0], not [1.5, 2]")),
+    ([LOSS, GRADIENTS, changed(PARAMETERS, w=[0.2500001, 0.5])], None),
+    ([LOSS, GRADIENTS, changed(PARAMETERS, w=[0.26, 0.5])], ("parameters", "w is")),
+    ([LOSS, GRADIENTS, changed(PARAMETERS, w=[float("nan"), 0.5])], ("parameters", "w is")),
+    ([LOSS, error("body/1/step", "no")], ("error", "E: no")),
+    ([LOSS, PARAMETERS], ("parameters", "not expected here")),
+]
+
+
+class CompareTest(unittest.TestCase):
+    def test_the_first_difference_of_a_rank(self):
+        program = parse(document(ranks=2))
+        for seen, expected in CASES:
+            with self.subTest(seen=seen):
+                found = first_difference(program, [REFERENCE, REFERENCE], [REFERENCE, seen])
+                if expected is None:
+                    self.assertIsNone(found)
+                else:
+                    self.assertEqual((found.rank, found.what), (1, expected[0]))
+                    self.assertIn(expected[1], found.text)
+
+    def test_the_rank_that_differs_first_is_reported(self):
+        late = [LOSS, GRADIENTS, changed(PARAMETERS, w=[1.0, 1.0])]
+        early = [changed(LOSS, **{"": [9.0]}), GRADIENTS, PARAMETERS]
+        program = parse(document(ranks=2))
+        found = first_difference(program, [REFERENCE, REFERENCE], [late, early])
+        self.assertEqual((found.rank, found.what), (1, "loss"))
+
+    def test_gradients_that_are_rounded_have_a_tolerance(self):
+        rounded = [LOSS, changed(GRADIENTS, w=[1.5, 2.0000002]), PARAMETERS]
+        for steps, is_found in ((2, True), (3, False)):
+            program = parse(document(ranks=1, config={"gradient_accumulation_steps": steps}))
+            found = first_difference(program, [REFERENCE], [rounded])
+            self.assertEqual(found is not None, is_found, steps)
+
+    def test_signatures_have_no_numbers_and_names_of_values(self):
+        program = parse(document(ranks=1))
+        seen = [LOSS, error("body/1/step", "parameter 17 of 20 is lost")]
+        found = first_difference(program, [REFERENCE], [seen])
+        self.assertEqual(found.signature, "error at step E: parameter N of N is lost")
+
+    def test_a_reference_that_failed_is_none(self):
+        self.assertTrue(has_reference([REFERENCE]))
+        self.assertFalse(has_reference([REFERENCE, [LOSS, error("body/1/step", "x")]]))
+        self.assertFalse(has_reference([[]]))
+
+
+if __name__ == "__main__":
+    unittest.main()

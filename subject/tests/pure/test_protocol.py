@@ -1,0 +1,82 @@
+"""The lines that a subject reads and writes."""
+
+import json
+import unittest
+
+from documents import document
+from zeroproof_subject.program import parse
+from zeroproof_subject.protocol import VERSION, answers
+from zeroproof_subject.tally import Tally
+
+
+class Result:
+    def document(self):
+        return {"status": "ran", "ranks": [[]]}
+
+
+class FakeSubject:
+    class choice:
+        name = "fake"
+
+    options = {"stage": 2}
+
+    def versions(self):
+        return {"fake": "1"}
+
+    def capabilities(self):
+        return {"schema": "zeroproof.capabilities/1"}
+
+    def run(self, program):
+        parse(program)
+        return Result()
+
+
+# A line, and what the answer to it has.
+LINES = [
+    (json.dumps({"id": 7, "run": document()}), {"id": 7, "status": "ran"}),
+    ("{", {"status": "refused"}),
+    (json.dumps({"id": 8}), {"id": 8, "status": "refused"}),
+    (json.dumps({"id": 9, "run": {"schema": "other"}}), {"id": 9, "status": "refused"}),
+]
+
+
+class ProtocolTest(unittest.TestCase):
+    def test_each_line_has_an_answer(self):
+        hello, *answered = answers(FakeSubject(), [line for line, _ in LINES])
+        self.assertEqual((hello["zeroproof_subject"], hello["engine"]), (VERSION, "fake"))
+        self.assertEqual(hello["capabilities"]["schema"], "zeroproof.capabilities/1")
+        self.assertEqual(len(answered), len(LINES))
+        for (_, expected), answer in zip(LINES, answered, strict=True):
+            self.assertEqual(expected, {key: answer.get(key) for key in expected})
+
+    def test_an_end_ends_it(self):
+        lines = ["\n", json.dumps({"end": True}), LINES[0][0]]
+        self.assertEqual(len(list(answers(FakeSubject(), lines))), 1)
+
+
+class Difference:
+    signature = "gradients at step"
+
+    def document(self):
+        return {}
+
+
+class Verdict:
+    def __init__(self, status, difference=None):
+        self.status, self.seconds, self.difference = status, 0.5, difference
+
+
+class TallyTest(unittest.TestCase):
+    def test_findings_are_grouped_and_the_smallest_kept(self):
+        tally = Tally()
+        for number, size in ((1, 30), (2, 5), (3, 10)):
+            case = {"case": number, "program": "x" * size}
+            tally.add(case, Verdict("differs", Difference()))
+        tally.add({"case": 4, "program": ""}, Verdict("equal"))
+        finding = tally.findings["gradients at step"]
+        self.assertEqual((finding["cases"], finding["case"]["case"]), ([1, 2, 3], 2))
+        self.assertIn("4 programs: 3 differs, 1 equal", tally.text())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,52 @@
+"""A rank that dies or waits is a result, and the pool goes on."""
+
+import unittest
+from unittest import mock
+
+from documents import STEP, backward, document, forward
+from zeroproof_subject import pool
+from zeroproof_subject.subject import Subject
+
+PROGRAM = document(ranks=2, body=[forward("g1"), backward("g1"), STEP])
+FAULTY = {"dies": "crash", "waits": "hang"}
+
+
+class PoolTest(unittest.TestCase):
+    def test_crashes_and_hangs_are_results(self):
+        for fault, status in FAULTY.items():
+            with self.subTest(fault=fault), mock.patch.object(pool, "FIRST_LIMIT", 60.0):
+                subject = Subject("faulty_engine:make", {"fault": fault})
+                try:
+                    result = subject.run(PROGRAM)
+                    self.assertEqual(result.status, status)
+                    self.assertIn("rank 1", result.detail)
+                    self.assertNotIn(2, subject.pool.groups)
+                finally:
+                    subject.end()
+
+    def test_an_error_of_an_engine_is_seen_and_the_next_program_runs(self):
+        subject = Subject("faulty_engine:make", {"fault": "raises"})
+        try:
+            for _ in range(2):
+                result = subject.run(PROGRAM)
+                self.assertEqual(result.status, "ran")
+                last = [seen[-1] for seen in result.ranks]
+                self.assertEqual({it["values"]["text"] for it in last}, {"on purpose"})
+                self.assertEqual({it["at"] for it in last}, {"body/2/step"})
+            self.assertEqual(subject.pool.groups_made, 2)
+        finally:
+            subject.end()
+
+    def test_a_group_ends_after_its_cases(self):
+        subject = Subject("faulty_engine:make", {})
+        subject.pool.cases_of_a_group = 2
+        try:
+            for _ in range(4):
+                self.assertEqual(subject.run(PROGRAM).status, "ran")
+            self.assertEqual(subject.pool.groups_made, 2)
+        finally:
+            subject.end()
+
+
+if __name__ == "__main__":
+    unittest.main()

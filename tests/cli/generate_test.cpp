@@ -1,0 +1,57 @@
+// `zeroproof generate`.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/command_line.h"
+
+namespace zeroproof::cli_test {
+namespace {
+
+const std::string kSmall = ZP_SOURCE_DIR "/tests/data/capabilities/small.json";
+
+std::vector<nlohmann::json> lines_of(const std::string& text) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+TEST(Generate, Writes_a_program_a_line_which_its_number_draws_again) {
+  const auto lines = lines_of(zeroproof("generate --seed 3 --count 4 --json --for " + kSmall).out);
+  ASSERT_EQ(4U, lines.size());
+  for (const nlohmann::json& line : lines) {
+    EXPECT_EQ("zeroproof.case/1", line["schema"]);
+    EXPECT_EQ("zeroproof.program/1", line["program"]["schema"]);
+    EXPECT_TRUE(line["token"].get<std::string>().starts_with("zpg1:3:"));
+  }
+  const std::string last = std::to_string(lines.back()["case"].get<int>());
+  const auto again = lines_of(
+      zeroproof("generate --seed 3 --count 1 --json --first " + last + " --for " + kSmall).out);
+  ASSERT_EQ(1U, again.size());
+  EXPECT_EQ(lines.back(), again.front());
+}
+
+TEST(Generate, Shows_programs_as_text) {
+  const CommandResult result = zeroproof("generate --seed 3 --count 2");
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_NE(std::string::npos, result.out.find("case 1  zpg1:3:1:all\n")) << result.out;
+  EXPECT_NE(std::string::npos, result.out.find("= initialize(")) << result.out;
+}
+
+// A subject that cannot do a forward can do no program that trains.
+TEST(Generate, Says_what_it_skipped_and_gives_up) {
+  const ScratchFolder scratch;
+  write_file(scratch / "nothing.json",
+             R"({"schema": "zeroproof.capabilities/1", "modules": {"linear": {}}})");
+  const CommandResult result = zeroproof("generate --count 2 --for " + (scratch / "nothing.json"));
+  EXPECT_NE(0, result.exit_code);
+  EXPECT_NE(std::string::npos, result.err.find("skipped, which the subject cannot do: "))
+      << result.err;
+}
+
+}  // namespace
+}  // namespace zeroproof::cli_test
