@@ -114,11 +114,13 @@ std::optional<Other> with_other_management(const Program& program) {
   return if_valid(std::move(other));
 }
 
-// In stage 3 experts are another one on each rank, and autocast keeps rounded weights.
+// In stage 3 experts are another one on each rank, and autocast keeps rounded weights. Stages round
+// the sums of a window at other places, which gradients at their limits show.
 std::optional<Other> in_other_stage(const Program& program) {
   const bool depends = any_module(
       program, [](const program::Module& it) { return std::holds_alternative<Experts>(it.kind); });
-  if (depends || program::has<CallModule>(program.body) || changes_weights(program))
+  const bool is_at_limit = program.data.mode == program::Data::Mode::magnitude;
+  if (depends || is_at_limit || program::has<CallModule>(program.body) || changes_weights(program))
     return std::nullopt;
   constexpr int kStages = 4;
   for (int i = 1; i < kStages; ++i) {

@@ -158,7 +158,7 @@ std::span<const Production> accumulation_productions() {
   static constexpr Production kRows[] = {
       {"plain_training", 1, tags(Tag::plain), Position::training, always, plain_training},
       {"tiled_training", 3, tags(Tag::tiles), Position::training, has_tiles, plain_training, 5},
-      {"leaf_training", 3, kWindows, Position::training, has_leaves, plain_training, 3},
+      {"leaf_training", 3, kWindows, Position::training, has_leaves, plain_training, 8},
       {"two_rounds", 4, kWindows, Position::training, always, two_rounds},
       {"undivided", 5, kWindows, Position::training, can_leave_undivided, undivided},
       {"keeps_dimension", 2, kWindows, Position::training, always, keeps_dimension},

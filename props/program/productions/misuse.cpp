@@ -269,7 +269,7 @@ std::span<const Production> misuse_productions() {
       {"late_loss_scale_before_backward", 3, kScaling, Position::training, has_gradients,
        late_loss_scale_before_backward},
       {"wrong_learning_rate", 2, kMisuse, Position::aside, always, wrong_learning_rate},
-      {"unfed_leaf", 6, kMisuse | tags(Tag::experts), Position::aside, is_starved, unfed_leaf, 10},
+      {"unfed_leaf", 6, kMisuse | tags(Tag::experts), Position::aside, is_starved, unfed_leaf, 24},
       {"moved_weight", 3, kContexts, Position::aside, can_move, moved_weight, 3},
       {"unannounced_change", 3, kContexts, Position::aside, checks_contexts, unannounced_change, 2},
       {"overlapping_contexts", 5, kContexts, Position::aside, is_partitioned, overlapping_contexts},
