@@ -17,10 +17,10 @@ namespace {
 using Json = nlohmann::json;
 using Names = std::vector<std::string_view>;
 
-constexpr std::string_view kSchema = "zeroproof.capabilities/1";
-constexpr std::array<std::string_view, 11> kKeys = {"schema",  "subject", "version",   "refusals",
-                                                    "engines", "world",   "data",      "model",
-                                                    "engine",  "modules", "statements"};
+constexpr std::string_view kRulesSchema = "zeroproof.capabilities/1";
+constexpr std::array<std::string_view, 11> kRuleKeys = {
+    "schema", "subject", "version", "refusals", "engines",   "world",
+    "data",   "model",   "engine",  "modules",  "statements"};
 
 // Leaves the descent; parse_capability_rules turns it into a Result.
 struct WrongRules {
@@ -101,11 +101,11 @@ class RulesReader {
 
   CapabilityRules read() {
     require_object("", document_);
-    Names keys(kKeys.begin(), kKeys.end());
+    Names keys(kRuleKeys.begin(), kRuleKeys.end());
     keys.push_back("config");
     for (const auto& [name, value] : document_.items()) require_known("", name, keys);
-    if (document_.value("schema", Json()) != kSchema)
-      reject("/schema", fmt::format("give \"{}\"", kSchema));
+    if (document_.value("schema", Json()) != kRulesSchema)
+      reject("/schema", fmt::format("give \"{}\"", kRulesSchema));
     read_numbers();
     read_part("world", members_of<World>());
     read_part("data", members_of<Data>());

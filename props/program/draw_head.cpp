@@ -33,13 +33,14 @@ void fit_world(const Policy& policy, World& world) {
   if (!policy.can_do(world)) world.ranks = policy.subject->capabilities.some_ranks();
 }
 
-// How often each stage is drawn.
+// How often each stage is drawn. A subject that has none of the simplest configurations may have
+// another one.
 std::array<std::uint32_t, 4> stage_weights(const Policy& policy) {
-  std::array<std::uint32_t, 4> weights = {4, 4, 4, 8};
-  if (policy.subject)
-    for (int stage = 0; stage < 4; ++stage)
-      if (!policy.can_do(simplest_config(stage))) weights.at(static_cast<std::size_t>(stage)) = 0;
-  return weights;
+  constexpr std::array<std::uint32_t, 4> kUsual = {4, 4, 4, 8};
+  std::array<std::uint32_t, 4> weights = kUsual;
+  for (std::size_t stage = 0; stage < weights.size(); ++stage)
+    if (!policy.can_do(simplest_config(static_cast<int>(stage)))) weights.at(stage) = 0;
+  return std::ranges::any_of(weights, [](std::uint32_t it) { return it > 0; }) ? weights : kUsual;
 }
 
 // What has to hold for all that follows, so that it comes first.

@@ -42,15 +42,15 @@ TEST(Generate, Shows_programs_as_text) {
   EXPECT_NE(std::string::npos, result.out.find("= initialize(")) << result.out;
 }
 
-// A subject that cannot do a forward can do no program that trains.
+// A subject whose configuration no case has.
 TEST(Generate, Says_what_it_skipped_and_gives_up) {
   const ScratchFolder scratch;
-  write_file(scratch / "nothing.json",
-             R"({"schema": "zeroproof.capabilities/1", "modules": {"linear": {}}})");
-  const CommandResult result = zeroproof("generate --count 2 --for " + (scratch / "nothing.json"));
+  write_file(scratch / "none.json", R"({"schema": "zeroproof.capabilities/1",
+      "modules": {"linear": {}}, "config": {"/gradient_clipping": [123.0]}})");
+  const CommandResult result = zeroproof("generate --count 1 --for " + (scratch / "none.json"));
   EXPECT_NE(0, result.exit_code);
-  EXPECT_NE(std::string::npos, result.err.find("skipped, which the subject cannot do: "))
-      << result.err;
+  const std::string expected = "0 programs; 50 skipped, which the subject cannot do: ";
+  EXPECT_NE(std::string::npos, result.err.find(expected)) << result.err;
 }
 
 }  // namespace

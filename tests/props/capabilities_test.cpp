@@ -19,7 +19,7 @@ Capabilities small() {
   return std::move(*capabilities);
 }
 
-Program program_of(const std::string& config, const std::string& body) {
+Program small_program(const std::string& config, const std::string& body) {
   const std::string document =
       R"({"schema": "zeroproof.program/1", "world": {"ranks": 2}, "config": )" + config +
       R"(, "models": [{"name": "m",
@@ -85,7 +85,7 @@ TEST(Capabilities, Name_the_first_thing_that_a_subject_cannot_do) {
   };
   const Capabilities capabilities = small();
   for (const LackCase& one : cases) {
-    const Program program = program_of(one.config, one.body);
+    const Program program = small_program(one.config, one.body);
     std::string lack = capabilities.lack(program.config).value_or("");
     for (const Statement& statement : program.body)
       if (lack.empty()) lack = capabilities.lack(statement).value_or("");
@@ -101,7 +101,7 @@ TEST(Capabilities, Know_refusals_by_the_contract) {
   const std::string json =
       R"({"schema": "zeroproof.capabilities/1", "world": {"ranks": [2]}, "modules": {"linear": {}},
           "statements": {"forward": {}, "step": {}, "block": {"engine": true}})";
-  const Program program = program_of("{}", step_inside);
+  const Program program = small_program("{}", step_inside);
   EXPECT_EQ("refusals", Capabilities::parse(json + "}", "f")->lack(program));
   EXPECT_EQ(std::nullopt, Capabilities::parse(json + R"(, "refusals": true})", "f")->lack(program));
 }
