@@ -48,14 +48,11 @@ bool begins_pass(const Statement& statement) {
          (forward && forward->mode == Forward::Mode::train);
 }
 
-bool ends_itself(const State& state, const Statement& statement) {
-  return as<Step>(statement) || (frees_at_once(state) && !any_statement({statement}, begins_pass));
-}
-
 }  // namespace
 
 std::set<std::size_t> rest_points(const Program& program, const Contract& contract) {
   std::set<std::size_t> points;
+  bool has_begun = false;  // a pass, since the last step
   auto typestate = Typestate::of(program);
   ZP_CHECK(typestate, "the program has a contract");
   for (std::size_t i = 0; i < program.body.size(); ++i) {
@@ -63,8 +60,10 @@ std::set<std::size_t> rest_points(const Program& program, const Contract& contra
     ZP_CHECK(typestate->apply(statement), "the program has a contract");
     const auto* const drop = as<Drop>(statement);
     if (drop && drop->rank) break;  // the others have the graph as long as they run
-    const bool is_done =
-        !contract.of(statement).is_refused() && ends_itself(typestate->state(), statement);
+    if (contract.of(statement).is_refused()) continue;
+    const bool is_step = as<Step>(statement) != nullptr;
+    has_begun = !is_step && (has_begun || any_statement({statement}, begins_pass));
+    const bool is_done = is_step || (!has_begun && frees_at_once(typestate->state()));
     if (is_done && is_at_rest(typestate->state())) points.insert(i);
   }
   return points;

@@ -73,8 +73,9 @@ std::string found_of(const Json& row, const Json& found) {
     if (!fault.id.starts_with(id + "@")) continue;
     const std::string policy(fault.id.substr(id.size() + 1));
     const auto at = found.find(std::string(fault.id));
+    const std::string_view without = fault.is_modelled() ? "not found" : fault.reason;
     words.push_back(at == found.end()
-                        ? fmt::format("{}: {}", policy, fault.reason)
+                        ? fmt::format("{}: {}", policy, without)
                         : fmt::format("{}: `{}`", policy, at->at("property").get<std::string>()));
   }
   if (words.empty()) return row.value("unhunted", "no quirk: the policy alone shows it");

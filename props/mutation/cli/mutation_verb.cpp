@@ -70,7 +70,10 @@ class MutationVerb final : public Verb {
         .counts_relations = has_applicability_ || is_markdown_ || session.common.wants_json};
     const auto workers = parse_workers();
     if (!workers) return tl::unexpected(workers.error());
-    if (is_quick_) options.cases_max = kQuickCases;
+    if (is_quick_) {
+      options.cases_max = kQuickCases;
+      options.time_max_ns = kQuickTimeNs;
+    }
     options.judge = hunt::judge_named(judge_);
     if (!judge_.empty() && !options.judge)
       return fail(ErrorCode::usage, fmt::format("mutation: --judge {}: values, events, or the "
@@ -227,7 +230,9 @@ class MutationVerb final : public Verb {
   }
 
   static constexpr std::uint64_t kMostWorkers = 64;
+  // A slow machine finds what a quick one does.
   static constexpr std::uint64_t kQuickCases = 4000;
+  static constexpr std::int64_t kQuickTimeNs = 200'000'000'000;
 
   std::vector<std::string> words_;
   std::vector<hunt::Mutant> mutants_;
