@@ -8,7 +8,7 @@
 namespace zeroproof::program {
 namespace {
 
-constexpr std::uint64_t kTries = 3;  // each draws jobs until one has a place for the row
+constexpr std::uint64_t kTries = 1;  // each draws jobs until one has a place for the row
 
 // A policy of this row alone. What it is about decides which models and worlds there are.
 Policy policy_of(std::size_t row, const SubjectGrammar& subject) {
