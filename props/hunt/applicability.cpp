@@ -136,6 +136,17 @@ bool has_two_buffers(const Program& program, const ZeroConfig& config) {
          config.contiguous_gradients && is_alone && !drops_reductions(program);
 }
 
+// One that has no room in a flat buffer is reduced where it is.
+std::int64_t largest_parameter(const program::RunnableProgram& runnable) {
+  const std::string& engine = runnable.program().engines.front().name;
+  const program::TreeModule module(runnable.program().model_of(engine),
+                                   runnable.data().table(engine), {});
+  std::int64_t largest = 0;
+  for (const nn::NamedParameter& named : module.named_parameters())
+    largest = std::max(largest, named.tensor.numel());
+  return largest;
+}
+
 // Contexts of the user and reads past a module gather as well, and wait for nothing on the host.
 bool gathers_for_modules(const Program& program, const ZeroConfig& config) {
   const bool is_asked = any_statement(program.body, [](const Statement& it) {
@@ -192,8 +203,11 @@ bool is_applicable(const Program& program, std::string_view property) {
   });
 }
 
-OverlapRules overlap_rules_of(const Program& program, const ZeroConfig& config) {
-  return {.judges_reductions = has_two_buffers(program, config),
+OverlapRules overlap_rules_of(const program::RunnableProgram& runnable) {
+  const Program& program = runnable.program();
+  const ZeroConfig& config = runnable.segments().back().config;
+  return {.judges_reductions = has_two_buffers(program, config) &&
+                               largest_parameter(runnable) <= config.reduce_bucket_size,
           .judges_host = config.stage == 3,
           .judges_gathers = gathers_for_modules(program, config),
           .engines = static_cast<int>(program.engines.size())};

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "props/hunt/overlap_judge.h"
+#include "props/interpreter/program_run.h"
 #include "props/program/program.h"
 
 namespace zeroproof::hunt {
@@ -10,7 +11,7 @@ namespace zeroproof::hunt {
 // Whether a monitor speaks about such a program.
 bool is_applicable(const program::Program& program, std::string_view property);
 
-// `config`: of its last world.
-OverlapRules overlap_rules_of(const program::Program& program, const ZeroConfig& config);
+// Of its last world.
+OverlapRules overlap_rules_of(const program::RunnableProgram& runnable);
 
 }  // namespace zeroproof::hunt

@@ -145,7 +145,7 @@ program::ProgramRun ProgramCase::judge_values(const program::EngineVariant& vari
                                               Chooser& chooser, CaseResult& result) {
   const Program& program = runnable_->program();
   const program::RunnableProgram::Segment& last = runnable_->segments().back();
-  const OverlapRules overlap = overlap_rules_of(program, last.config);
+  const OverlapRules overlap = overlap_rules_of(*runnable_);
   AccessWatch streams(last.ranks * program.world.tensor, overlap);
   program::ProgramRun run = program::run_program(
       *runnable_, {.variant = variant, .chooser = &chooser, .watch = &streams});
