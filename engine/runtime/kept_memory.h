@@ -26,7 +26,7 @@ class KeptMemory {
     virtual ~Pool() = default;
     virtual void* take(std::size_t bytes) = 0;  // null: there is no room
     virtual void give_back(void* data, const Uses& behind) = 0;
-    // Also where what comes next runs behind it.
+    // True too where the work that follows is ordered after it.
     virtual bool is_over(const Use& use) = 0;
   };
 
@@ -41,7 +41,7 @@ class KeptMemory {
   void give_back(void* data, std::size_t bytes, Uses behind);
   // It went back to the pool by another way.
   void forget(std::size_t bytes);
-  // Keeps nothing; what is in use counts as the most that ever was.
+  // Gives all that is kept back; the most used at once starts again from what is in use now.
   void clear();
 
  private:
@@ -51,10 +51,10 @@ class KeptMemory {
     Uses behind;
   };
   using Blocks = std::deque<Block>;  // the oldest first
-  // Of one size. The newest of those that wait for nothing goes first, as caches may have it.
+  // Of one size. Of the ready blocks the newest goes first, since caches may hold it.
   struct Shelf {
     Blocks ready;
-    Blocks late;  // behind work of other queues
+    Blocks late;  // after work of other queues
   };
 
   void* find(std::size_t bytes);

@@ -105,16 +105,12 @@ class ConvertVerb final : public Verb {
  private:
   Result<void> write_perfetto() {
     NameTable names;
-    std::vector<TraceReader> readers;
-    for (const std::string& path : words_) {
-      auto reader = TraceReader::open(path, names);
-      if (!reader) return tl::unexpected(reader.error());
-      readers.push_back(std::move(*reader));
-    }
+    auto readers = open_traces(words_, names);
+    if (!readers) return tl::unexpected(readers.error());
     auto file = DocumentFile::create(output_);
     if (!file) return tl::unexpected(file.error());
-    const auto counts =
-        export_perfetto(readers, names, [&](std::string_view piece) { return file->write(piece); });
+    const auto counts = export_perfetto(*readers, names,
+                                        [&](std::string_view piece) { return file->write(piece); });
     if (!counts) return tl::unexpected(counts.error());
     events_ = counts->events;
     unfinished_ = counts->unfinished;

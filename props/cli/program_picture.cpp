@@ -18,16 +18,6 @@ namespace {
 
 using Paths = std::vector<std::string>;
 
-LocatedFinding located(const hunt::Falsified& falsified) {
-  return {.rule = std::string(falsified.property->id),
-          .number = std::string(falsified.property->number),
-          .statement = std::string(falsified.property->statement),
-          .source = std::string(falsified.property->source),
-          .level = FindingLevel::error,
-          .text = falsified.text,
-          .rank = falsified.rank};
-}
-
 // What the recording itself shows of the rules, with file and event.
 Result<LocatedFindings> recorded_findings(const Paths& paths) {
   Replay replay({.levels = ReplayLevels{false, false, true}});
@@ -51,14 +41,10 @@ bool place(LocatedFinding& finding, const LocatedFindings& recorded) {
 
 Result<std::string> perfetto_of(const Paths& paths) {
   NameTable names;
-  std::vector<TraceReader> readers;
-  for (const std::string& path : paths) {
-    auto reader = TraceReader::open(path, names);
-    if (!reader) return tl::unexpected(reader.error());
-    readers.push_back(std::move(*reader));
-  }
+  auto readers = open_traces(paths, names);
+  if (!readers) return tl::unexpected(readers.error());
   std::string document;
-  const auto counts = export_perfetto(readers, names, [&](std::string_view piece) {
+  const auto counts = export_perfetto(*readers, names, [&](std::string_view piece) {
     document += piece;
     return Result<void>{};
   });
@@ -81,7 +67,8 @@ Result<ProgramPicture> program_picture(const hunt::CorpusEntry& entry,
   LocatedFindings at_events;
   LocatedFindings elsewhere;
   for (const hunt::Falsified& falsified : entry_case->run(variant).falsified) {
-    LocatedFinding finding = located(falsified);
+    LocatedFinding finding = located_finding(
+        {.property = falsified.property, .rank = falsified.rank, .text = falsified.text});
     LocatedFindings& list = place(finding, *recorded) ? at_events : elsewhere;
     list.push_back(std::move(finding));
   }

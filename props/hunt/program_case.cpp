@@ -76,6 +76,9 @@ void add_all(const program::RankWalkers& walkers, CaseResult& result) {
 
 }  // namespace
 
+ProgramCase::ProgramCase(std::unique_ptr<const program::RunnableProgram> runnable)
+    : runnable_(std::move(runnable)), overlap_(overlap_rules_of(*runnable_)) {}
+
 Result<std::unique_ptr<ProgramCase>> ProgramCase::make(const program::Program& program) {
   auto runnable = program::RunnableProgram::make(program);
   if (!runnable) return tl::unexpected(runnable.error());
@@ -145,8 +148,7 @@ program::ProgramRun ProgramCase::judge_values(const program::EngineVariant& vari
                                               Chooser& chooser, CaseResult& result) {
   const Program& program = runnable_->program();
   const program::RunnableProgram::Segment& last = runnable_->segments().back();
-  const OverlapRules overlap = overlap_rules_of(*runnable_);
-  AccessWatch streams(last.ranks * program.world.tensor, overlap);
+  AccessWatch streams(last.ranks * program.world.tensor, overlap_);
   program::ProgramRun run = program::run_program(
       *runnable_, {.variant = variant, .chooser = &chooser, .watch = &streams});
   ++result.executions;
@@ -159,7 +161,7 @@ program::ProgramRun ProgramCase::judge_values(const program::EngineVariant& vari
   note(races);
   add_all(program, races, result);
   active_.insert(kWorldProperties.begin(), kWorldProperties.end());
-  if (!overlap.judges_anything() || !is_applicable(program, "R20")) return run;
+  if (!overlap_.judges_anything() || !is_applicable(program, "R20")) return run;
   active_.insert("R20");
   if (!streams.overlap_finding().empty()) result.add("R20", streams.overlap_finding());
   return run;

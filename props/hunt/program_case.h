@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "props/hunt/case_result.h"
+#include "props/hunt/overlap_judge.h"
 #include "props/hunt/program_judge.h"
 #include "props/interpreter/program_run.h"
 #include "props/reference/findings.h"
@@ -20,8 +21,7 @@ namespace zeroproof::hunt {
 // events and the reference walker beside them; and in another one what a relation says.
 class ProgramCase {
  public:
-  explicit ProgramCase(std::unique_ptr<const program::RunnableProgram> runnable)
-      : runnable_(std::move(runnable)) {}
+  explicit ProgramCase(std::unique_ptr<const program::RunnableProgram> runnable);
 
   // A program that the reference runs, too. Errors: as Contract::of; or the reference refuses it.
   static Result<std::unique_ptr<ProgramCase>> make(const program::Program& program);
@@ -57,6 +57,7 @@ class ProgramCase {
   void note(const reference::Coverage& coverage);
 
   std::unique_ptr<const program::RunnableProgram> runnable_;
+  OverlapRules overlap_;
   std::optional<std::vector<std::vector<program::Observations>>> reference_;
   std::optional<std::vector<const relations::Relation*>> relations_;
   reference::Coverage coverage_;

@@ -238,6 +238,10 @@ std::string token_of(const ProgramCounterexample& counterexample, std::string_vi
   return schedule_text(schedule);
 }
 
+std::string token_of(const ProgramFound& found) {
+  return token_of(found.counterexample, found.fault ? found.fault->id : "unmutated");
+}
+
 Result<ProgramCounterexample> read_program_token(std::string_view text, std::string_view where) {
   const auto schedule = parse_schedule(text, where);
   if (!schedule) return tl::unexpected(schedule.error());

@@ -128,6 +128,8 @@ std::optional<ProgramReplay> replay(const ProgramCounterexample& counterexample,
 
 // "zps1:program/A01:…", and back.
 std::string token_of(const ProgramCounterexample& counterexample, std::string_view id);
+// Of its fault, or "unmutated".
+std::string token_of(const ProgramFound& found);
 Result<ProgramCounterexample> read_program_token(std::string_view text, std::string_view where);
 
 }  // namespace zeroproof::hunt

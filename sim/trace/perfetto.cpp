@@ -282,6 +282,17 @@ void RankExport::finish() {
 
 }  // namespace
 
+Result<std::vector<TraceReader>> open_traces(const std::vector<std::string>& paths,
+                                             NameTable& names) {
+  std::vector<TraceReader> readers;
+  for (const std::string& path : paths) {
+    auto reader = TraceReader::open(path, names);
+    if (!reader) return tl::unexpected(reader.error());
+    readers.push_back(std::move(*reader));
+  }
+  return readers;
+}
+
 Result<PerfettoCounts> export_perfetto(std::vector<TraceReader>& readers, const NameTable& names,
                                        const TextSink& sink) {
   Document document;

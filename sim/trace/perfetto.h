@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,10 @@ struct PerfettoCounts {
   std::uint64_t events = 0;      // of the traces
   std::uint64_t unfinished = 0;  // slices closed by us because their end never came
 };
+
+// One reader a path, each at its header. The first that cannot be opened is the error.
+Result<std::vector<TraceReader>> open_traces(const std::vector<std::string>& paths,
+                                             NameTable& names);
 
 // Writes the traces of one run, one reader a rank, as one Chrome trace-event JSON document for
 // ui.perfetto.dev (docs/TRACE_FORMAT.md section 13). `readers` stand at their headers and all use

@@ -53,7 +53,7 @@ DeviceBuffer::~DeviceBuffer() {
   if (data_ != nullptr) free();
 }
 
-// Errors have nobody to go to here; the next call on the queue meets them again.
+// An error is not reported here; the next call on the queue returns it.
 void DeviceBuffer::free() {
   if (arena_) {
     if (arena_ == gpu_->arena()) give_back_captured();

@@ -226,7 +226,7 @@ void Gpu::recycle() {
   }
 }
 
-// The first so many: the last of each queue is behind the others.
+// Of the oldest `events`: where the last of each queue is over, so are those before it.
 bool Gpu::is_over(std::size_t events) const {
   std::array<cudaEvent_t, kRoles> last{};
   for (std::size_t i = 0; i < events; ++i)

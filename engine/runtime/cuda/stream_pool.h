@@ -17,7 +17,7 @@ class StreamPool final : public KeptMemory::Pool {
   explicit StreamPool(Gpu& gpu) : gpu_(gpu) {}
 
   void* take(std::size_t bytes) override;
-  // Behind the compute stream and `behind`. Errors have nobody to go to; the next call meets them.
+  // After the compute stream and `behind`. An error is not reported; the next call returns it.
   void give_back(void* data, const KeptMemory::Uses& behind) override;
   bool is_over(const KeptMemory::Use& use) override;
 

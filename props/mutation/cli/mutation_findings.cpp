@@ -5,6 +5,7 @@
 #include <string>
 
 #include "props/cli/verb.h"
+#include "props/report/replay_findings.h"
 
 namespace zeroproof {
 namespace {
@@ -16,15 +17,11 @@ std::string subject_of(const hunt::Mutant& fault) {
 }
 
 LocatedFinding falsified(const ProgramFound& found) {
-  return {.rule = std::string(found.property->id),
-          .number = std::string(found.property->number),
-          .statement = std::string(found.property->statement),
-          .source = std::string(found.property->source),
-          .level = FindingLevel::warning,
-          .text = found.finding,
-          .subject = subject_of(*found.fault),
-          .reproduce = fmt::format("{} {} --replay {}", kMutation, found.fault->id,
-                                   token_of(found.counterexample, found.fault->id))};
+  LocatedFinding located = located_finding({.property = found.property, .text = found.finding});
+  located.level = FindingLevel::warning;
+  located.subject = subject_of(*found.fault);
+  located.reproduce = fmt::format("{} {} --replay {}", kMutation, found.fault->id, token_of(found));
+  return located;
 }
 
 LocatedFinding missed(const ProgramFound& found) {
@@ -55,8 +52,7 @@ LocatedFindings located_findings(const HuntFindings& findings) {
                    .statement = "no property is falsified on the unmutated engine",
                    .text = one.finding,
                    .subject = "the unmutated engine",
-                   .reproduce = fmt::format("{} --replay {}", kMutation,
-                                            token_of(one.counterexample, "unmutated"))});
+                   .reproduce = fmt::format("{} --replay {}", kMutation, token_of(one))});
   return all;
 }
 

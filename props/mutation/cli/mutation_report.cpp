@@ -26,9 +26,7 @@ OrderedJson row_of(const ProgramFound& found) {
           {"choices", found.counterexample.values.size()},
           {"choices_before", found.choices_before},
           {"shrink_runs", found.shrink_runs},
-          {"token", found.is_found ? token_of(found.counterexample,
-                                              found.fault ? found.fault->id : "unmutated")
-                                   : ""}};
+          {"token", found.is_found ? token_of(found) : ""}};
 }
 
 // What verify's last row is made of (props/mutation_row.h).
@@ -52,8 +50,7 @@ std::string finding_text(const ProgramFound& found) {
   const auto again = hunt::replay(found.counterexample, found.fault);
   const std::string number = found.property ? std::string(found.property->number) : "";
   return fmt::format("{} {}: {}\n{}replay: {}\n", found.fault ? found.fault->id : "unmutated",
-                     number, found.finding, again ? again->text : std::string(),
-                     token_of(found.counterexample, found.fault ? found.fault->id : "unmutated"));
+                     number, found.finding, again ? again->text : std::string(), token_of(found));
 }
 
 std::string report_text(const MutationReport& report, bool has_programs) {
