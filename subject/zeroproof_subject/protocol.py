@@ -1,4 +1,8 @@
-"""The subject protocol: JSON lines over stdin and stdout (docs/SUBJECTS.md)."""
+"""The subject protocol: JSON lines over stdin and stdout (docs/SUBJECTS.md).
+
+`run` answers with what the ranks saw; `compare` with a verdict beside plain PyTorch. A verdict
+has `status`, `seconds`, `difference`, and may have `signature` and `known`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ if TYPE_CHECKING:
     from zeroproof_subject.subject import Subject
 
 VERSION = 1
+REQUESTS = ("run", "compare")  # each a method of a subject
 
 
 def hello(subject: Subject) -> dict[str, Any]:
@@ -44,9 +49,11 @@ def answers(subject: Subject, requests: Iterable[str]) -> Iterator[dict[str, Any
 def answer(subject: Subject, request: dict[str, Any]) -> dict[str, Any]:
     """What became of the program of a request, under the request's id."""
     identity = {"id": request.get("id")}
-    if not isinstance(request.get("run"), dict):
-        return {**identity, "status": "refused", "detail": "give a program as 'run'"}
+    name = next((it for it in REQUESTS if isinstance(request.get(it), dict)), "")
+    if not name:
+        detail = "give a program as 'run' or 'compare'"
+        return {**identity, "status": "refused", "detail": detail}
     try:
-        return {**identity, **subject.run(request["run"]).document()}
+        return {**identity, **getattr(subject, name)(request[name]).document()}
     except NotAProgram as error:
         return {**identity, "status": "refused", "detail": str(error)}

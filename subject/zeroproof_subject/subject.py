@@ -24,6 +24,7 @@ class Subject:
         self.module = engines.load(name)
         self.module.prepare()
         self.pool = Pool(self.choice, self.module.CASES_OF_A_GROUP)
+        self.comparison: Comparison | None = None
 
     def versions(self) -> dict[str, str]:
         """What findings depend on."""
@@ -37,8 +38,16 @@ class Subject:
         """Raises NotAProgram."""
         return self.pool.run(document, parse(document).ranks, self.module.MISSING_IS_ZERO)
 
+    def compare(self, document: dict[str, Any]) -> Verdict:
+        """Beside plain PyTorch. Raises NotAProgram."""
+        if self.comparison is None:
+            self.comparison = Comparison(self)
+        return self.comparison.run(document)
+
     def end(self) -> None:
         """Ends all processes."""
+        if self.comparison is not None:
+            self.comparison.plain.end()
         self.pool.end()
 
 
