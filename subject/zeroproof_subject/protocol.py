@@ -2,11 +2,12 @@
 
 A request is {"id": N, "run": PROGRAM}, {"id": N, "compare": PROGRAM} or {"end": true}. The answer
 to `run` has what each rank saw. The answer to `compare` is a verdict:
-  status      equal, differs, error, crash, hang, no_reference (plain PyTorch fails) or refused
+  status      equal, differs (also: raises what plain PyTorch does not raise), crash, hang,
+              no_reference (plain PyTorch fails) or refused
   seconds     of the engine
   difference  null, or an object: rank, at, what, text, signature, expected, observed
   signature   only with a difference: a string, the same for findings that are likely the same
-  known       only where a file of known/ describes the finding: an object with id, verdict
+  known       only where a file of known/ describes the finding: an object with name, verdict
               ("defect", "limit" or "ours"), issue (a URL or "") and text
 """
 
