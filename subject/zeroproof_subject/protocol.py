@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from zeroproof_subject.subject import Subject
 
 VERSION = 1
+REQUESTS = ("run", "compare")  # each a method of a subject
 
 
 def hello(subject: Subject) -> dict[str, Any]:

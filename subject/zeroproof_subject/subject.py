@@ -49,6 +49,12 @@ class Subject:
         """Raises NotAProgram."""
         return self.pool.run(document, parse(document).ranks, self.module.MISSING_IS_ZERO)
 
+    def compare(self, document: dict[str, Any]) -> Verdict:
+        """Beside plain PyTorch. Raises NotAProgram."""
+        if self.comparison is None:
+            self.comparison = Comparison(self)
+        return self.comparison.run(document)
+
     def end(self) -> None:
         """Ends all processes."""
         if self.comparison is not None:
