@@ -61,12 +61,6 @@ class Subject:
             self.comparison.plain.end()
         self.pool.end()
 
-    def compare(self, document: dict[str, Any]) -> Verdict:
-        """Beside plain PyTorch. Raises NotAProgram."""
-        if self.comparison is None:
-            self.comparison = Comparison(self)
-        return self.comparison.run(document)
-
 
 @dataclass
 class Verdict:
