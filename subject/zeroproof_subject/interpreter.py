@@ -13,6 +13,7 @@ from torch import Tensor
 from zeroproof_subject.contributions import Contributions
 from zeroproof_subject.engine import Engine, Job
 from zeroproof_subject.models import ACTIVATIONS, Root, losses_of
+from zeroproof_subject.frames import frame_of
 from zeroproof_subject.program import EngineSpec, Hook, Part, Program
 from zeroproof_subject.settings import Settings
 
@@ -264,9 +265,13 @@ class Interpreter:
             self.see_state(at, name)
 
     def see_error(self, at: str, error: Exception) -> None:
-        """By its type and its first line."""
+        """By its type, its first line and the framework's function that raised it."""
         text = str(error).strip().splitlines()
-        values = {"type": type(error).__name__, "text": text[0] if text else ""}
+        values = {
+            "type": type(error).__name__,
+            "text": text[0] if text else "",
+            "frame": frame_of(error),
+        }
         self.seen.append(Observation(at, "error", "", values))
 
 

@@ -11,8 +11,8 @@
 namespace zeroproof::cli_test {
 namespace {
 
-const std::string kVerbs[] = {"verify",  "replay", "explore",    "list",    "show",    "diff",
-                              "convert", "doctor", "completion", "conform", "generate"};
+const std::string kVerbs[] = {"verify",  "replay", "explore",    "list",    "show",     "diff",
+                              "convert", "doctor", "completion", "conform", "generate", "hunt"};
 
 std::set<std::string> flags_in(const std::string& text) {
   static const std::regex flag("--[a-z][a-z-]*");

@@ -30,10 +30,15 @@ class FakeSubject:
         parse(program)
         return Result()
 
+    def compare(self, program):
+        parse(program)
+        return Verdict("equal")
+
 
 # A line, and what the answer to it has.
 LINES = [
     (json.dumps({"id": 7, "run": document()}), {"id": 7, "status": "ran"}),
+    (json.dumps({"id": 6, "compare": document()}), {"id": 6, "status": "equal"}),
     ("{", {"status": "refused"}),
     (json.dumps({"id": 8}), {"id": 8, "status": "refused"}),
     (json.dumps({"id": 9, "run": {"schema": "other"}}), {"id": 9, "status": "refused"}),
@@ -64,6 +69,9 @@ class Difference:
 class Verdict:
     def __init__(self, status, difference=None):
         self.status, self.seconds, self.difference = status, 0.5, difference
+
+    def document(self):
+        return {"status": self.status}
 
 
 class TallyTest(unittest.TestCase):

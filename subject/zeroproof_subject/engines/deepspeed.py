@@ -29,10 +29,10 @@ PASSED_ON = (
 )
 
 
-def configuration(job: Job, stage: int) -> dict[str, Any]:
+def configuration_of(program: dict[str, Any], stage: int) -> dict[str, Any]:
     """A ds_config.json without an optimizer of DeepSpeed's own, which would need a compiler."""
-    given = {key: job.config[key] for key in PASSED_ON if key in job.config}
-    zero = {"overlap_comm": False, **job.config.get("zero_optimization", {}), "stage": stage}
+    given = {key: program[key] for key in PASSED_ON if key in program}
+    zero = {"overlap_comm": False, **program.get("zero_optimization", {}), "stage": stage}
     return {
         "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": 1,
@@ -58,7 +58,7 @@ class DeepSpeedEngine:
             model=job.model,
             optimizer=optimizer,
             model_parameters=[it for group in job.groups for it in group],
-            config=configuration(job, stage),
+            config=configuration_of(job.config, stage),
         )
         self.tensor_fragment = importlib.import_module("deepspeed.utils")
         self.gathered_parameters = deepspeed.zero.GatheredParameters
