@@ -107,6 +107,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void on_observed_gradient(ZeroParameter& parameter);
   Tensor on_leaf_gradient(const Tensor& grad);
 
+  void tell_configuration();  // to the events, once
   void begin_forward();
   TensorList run_module(const TensorList& inputs);
   bool hook_outputs(const TensorList& outputs, const std::shared_ptr<ForwardRecord>& record);
