@@ -54,6 +54,9 @@ class Engine(Protocol):
     def backward(self, loss: Tensor, **options: bool) -> None:
         """Options are retain_graph, create_graph and scale_wrt_gas, where they are not default."""
 
+    def scale(self, loss: Tensor) -> Tensor:
+        """Times the loss scale."""
+
     def tensor_backward(self, loss: Tensor, **options: bool) -> None:
         """loss.backward(), which the engine learns of by its hooks alone."""
 

@@ -31,6 +31,10 @@ class WindowedEngine:
         steps = self.settings.accumulation_steps if scale_wrt_gas else 1
         (loss / steps).backward(**options)
 
+    def scale(self, loss: Tensor) -> Tensor:
+        """Without a loss scale."""
+        return loss
+
     def tensor_backward(self, loss: Tensor, **options: bool) -> None:
         """The user's own division, if any."""
         loss.backward(**options)
