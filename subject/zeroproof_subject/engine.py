@@ -84,6 +84,12 @@ class Engine(Protocol):
     def optimizer_state(self) -> dict[str, dict[str, Tensor]]:
         """By the parameter's name and the state's, as "exp_avg"."""
 
+    def save(self, tag: str) -> None:
+        """Keeps parameters and the state of the optimizer."""
+
+    def load(self, tag: str) -> None:
+        """Takes them back."""
+
     def set_learning_rate(self, group: int | None, learning_rate: float) -> None:
         """Of one parameter group, or of all."""
 

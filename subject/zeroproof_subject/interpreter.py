@@ -78,6 +78,8 @@ class Interpreter:
         self.seen: list[Observation] = []
         self.engines: dict[str, Trained] = {}
         self.half_done: set[str] = set()  # engines of which a backward failed since zero_grad()
+        self.in_window: set[str] = set()  # engines that may have gradients
+        self.saved: dict[tuple[str, str], bool] = {}  # whether in a window, by engine and tag
 
     def run(self) -> None:
         """Makes the engines, then does the statements. An error of an engine ends the run."""
@@ -180,11 +182,12 @@ class Interpreter:
 
     def do_backward(self, it: Part, at: str) -> None:
         """engine.backward, or the tensor's own."""
+        engines = {name for name, _ in self.values[it["value"]].graphs}
+        self.in_window |= engines
         try:
             self.backward(it)
         except UserError:
-            graphs = self.values[it["value"]].graphs
-            self.half_done.update(name for name, _ in graphs)
+            self.half_done |= engines
             raise
 
     def backward(self, it: Part) -> None:
@@ -230,11 +233,14 @@ class Interpreter:
             self.see(at, "gradients", it["engine"], trained.engine.gradients())
         trained.engine.step()
         if ends_window:
+            self.in_window.discard(it["engine"])
+        if ends_window:
             self.see(at, "parameters", it["engine"], trained.engine.parameters())
 
     def do_zero_grad(self, it: Part, at: str) -> None:
         """engine.zero_grad()."""
         self.half_done.discard(it["engine"])
+        self.in_window.discard(it["engine"])
         self.engines[it["engine"]].engine.zero_grad()
 
     def do_set_boundary(self, it: Part, at: str) -> None:
@@ -264,6 +270,18 @@ class Interpreter:
         engine = self.engines[it["engine"]].engine
         with getattr(engine, it["kind"])():
             self.do_body(it.body, at)
+
+    def do_save(self, it: Part, at: str) -> None:
+        """engine.save_checkpoint(tag)."""
+        self.saved[it["engine"], it["tag"]] = it["engine"] in self.in_window
+        self.engines[it["engine"]].engine.save(it["tag"])
+
+    def do_load(self, it: Part, at: str) -> None:
+        """engine.load_checkpoint(tag). What becomes of half a window no page says."""
+        name = it["engine"]
+        if name in self.in_window or self.saved.get((name, it["tag"]), True):
+            raise Unspecified
+        self.engines[name].engine.load(it["tag"])
 
     def do_inspect(self, it: Part, at: str) -> None:
         """The user reads whole values."""

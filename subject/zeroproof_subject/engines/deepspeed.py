@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import logging
 import os
 from typing import Any
@@ -16,6 +17,7 @@ from zeroproof_subject.engine import Job
 from zeroproof_subject.settings import Settings, make_optimizer
 
 OPTIONS = {"stage": 1}
+NUMBERS = itertools.count()  # of engines
 MISSING_IS_ZERO = True  # flat groups have no parameter without a gradient
 DIVIDES_TENSOR_BACKWARD = True
 CASES_OF_A_GROUP = 25  # stage 3 keeps every engine alive
@@ -70,6 +72,9 @@ class DeepSpeedEngine:
         # What is not there must not be read: ranks that own it raise, and the others wait for them.
         self.has_gradients = False
         self.has_state = False
+        self.saved: dict[str, bool] = {}  # whether the state of the optimizer was there, by tag
+        # Ranks make engines in the same order.
+        self.folder = os.path.join(os.environ["ZEROPROOF_FOLDER"], f"engine{next(NUMBERS)}")
         self.is_16_bit = self.engine.fp16_enabled() or self.engine.bfloat16_enabled()
 
     def __call__(self, *arguments: Any) -> Any:
@@ -181,6 +186,18 @@ class DeepSpeedEngine:
             return True
         return any(parameter is it for it in self.job.groups[0])
 
+    def save(self, tag: str) -> None:
+        """engine.save_checkpoint, into the folder of the group."""
+        self.saved[tag] = self.has_state
+        self.engine.save_checkpoint(self.folder, tag)
+
+    def load(self, tag: str) -> None:
+        """engine.load_checkpoint."""
+        path, _ = self.engine.load_checkpoint(self.folder, tag)
+        if path is None:
+            raise FileNotFoundError(f"no checkpoint was loaded for tag {tag!r}")
+        self.has_state = self.saved[tag]
+
     def set_learning_rate(self, group: int | None, learning_rate: float) -> None:
         """In the groups of the engine's optimizer."""
         for at, options in enumerate(self.engine.optimizer.param_groups):
@@ -290,7 +307,7 @@ def capabilities(options: dict) -> dict:
     document["engines"] = 1
     document["statements"]["backward"]["engine"] = True
     document["statements"]["call_module"] = {}
-    document["statements"] |= EXCEPTIONS
+    document["statements"] |= {**EXCEPTIONS, "save": {}, "load": {}}
     if has_unmanaged_accumulation():
         config["/managed_gradient_accumulation"] = True
     # 0.19.8 cannot broadcast a scalar parameter: engine.py views it as bytes.
