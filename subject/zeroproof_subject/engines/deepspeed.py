@@ -72,6 +72,7 @@ class DeepSpeedEngine:
         # What is not there must not be read: ranks that own it raise, and the others wait for them.
         self.has_gradients = False
         self.has_state = False
+        self.has_loaded = False
         self.saved: dict[str, bool] = {}  # whether the state of the optimizer was there, by tag
         # Ranks make engines in the same order.
         self.folder = os.path.join(os.environ["ZEROPROOF_FOLDER"], f"engine{next(NUMBERS)}")
@@ -177,13 +178,15 @@ class DeepSpeedEngine:
         return states
 
     def can_read_state(self, parameter: torch.nn.Parameter) -> bool:
-        """Stages 1 and 2 link the state of all groups after the first group's first step.
+        """Stages 1 and 2 link the state of all groups after the first group's first step, once.
 
-        The other groups have none by then (0.19.8), so that ranks that own a part of them raise
-        while the others wait for them.
+        The other groups have none by then (0.19.8), and a load takes the links away. Ranks that
+        own a part raise while the others wait for them.
         """
         if self.stage not in (1, 2):
             return True
+        if self.has_loaded:
+            return False
         return any(parameter is it for it in self.job.groups[0])
 
     def save(self, tag: str) -> None:
@@ -197,6 +200,7 @@ class DeepSpeedEngine:
         if path is None:
             raise FileNotFoundError(f"no checkpoint was loaded for tag {tag!r}")
         self.has_state = self.saved[tag]
+        self.has_loaded = True
 
     def set_learning_rate(self, group: int | None, learning_rate: float) -> None:
         """In the groups of the engine's optimizer."""
