@@ -197,9 +197,10 @@ class History:
 
     def _do_zero_grad(self, it: Part, blocks: tuple[str, ...]) -> None:
         window = self.windows[it["engine"]]
-        if any("backward" in kind for kind in window.kinds):
+        backwards = [kind for kind in window.kinds if "backward" in kind]
+        if backwards:
             self._add(it["engine"], "zero_grad after a backward")
-        if "no_sync backward" in window.kinds:
+        if backwards[-1:] == ["no_sync backward"]:
             self._add(it["engine"], "zero_grad after no_sync")
         window.kinds.append("zero_grad")
 
@@ -207,15 +208,16 @@ class History:
         window = self.windows[it["engine"]]
         if window.backwards_of_step == 0:
             self._add(it["engine"], "micro-batch without a backward")
-        last = [kind for kind in window.kinds if "backward" in kind]
-        if last and last[-1].startswith("no_sync"):
-            self._add(it["engine"], "last backward in no_sync")
         window.steps += 1
         window.backwards_of_step = 0
         steps = self.program.setting("gradient_accumulation_steps", 1)
         is_managed = self.program.setting("managed_gradient_accumulation", True)
-        if not is_managed or window.steps % steps == 0:
-            self.ends.append(it["engine"])
+        if is_managed and window.steps % steps != 0:
+            return
+        self.ends.append(it["engine"])
+        backwards = [kind for kind in window.kinds if "backward" in kind]
+        if backwards[-1:] == ["no_sync backward"]:
+            self._add(it["engine"], "last backward in no_sync")
 
     def _do_set_boundary(self, it: Part, blocks: tuple[str, ...]) -> None:
         self._add(it["engine"], "boundary set by the user")
