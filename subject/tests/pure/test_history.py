@@ -48,6 +48,8 @@ CASES = [
     ),
     ([forward("g"), KEPT, backward("g"), STEP, STEP], "body/4/step", "nothing", "no kept graph"),
     ([forward("g"), KEPT, backward("g"), STEP, STEP], "body/4/step", "nothing", "ever kept graph"),
+    ([forward("g"), KEPT, backward("g"), STEP], "body/3/step", "backward", "two backwards before a step"),
+    ([forward("g"), KEPT, STEP, STEP], "body/2/step", "backward", "no two backwards before a step"),
     ([forward("g"), STEP], "body/1/step", "nothing", "micro-batch without a backward"),
     ([forward("g"), backward("g"), STEP], "end", "backward", "reentrant checkpoint"),
 ]
