@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
-# Products of two of them, summed over all ranks and micro-batches, stay below 2**24.
-MOST = 15
+# The largest number, by the dtype of parameters. Products of two of them, summed over all ranks and
+# micro-batches, have no more bits than the dtype.
+MOST = {"fp32": 15, "fp16": 7, "bf16": 3}
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,14 @@ class Contributions:
     forward: int  # the number of the engine's forwards before it
     rank: int
     skips: frozenset[str] = frozenset()  # modules that do not run
+    most: int = MOST["fp32"]
     # Called with the name and the output of each module that ran, also when it is recomputed.
     watch: Callable[[str, Any], None] | None = field(default=None, compare=False)
 
-    def numbers(self, module: str, count: int, most: int = MOST) -> list[float]:
+    def numbers(self, module: str, count: int) -> list[float]:
         """So many numbers of a module, all from 1 to `most`; each its own."""
         place = f"{self.seed}/{self.engine}/{self.forward}/{self.rank}/{module}/"
-        return [float(1 + crc32(f"{place}{at}".encode()) % most) for at in range(count)]
+        return [float(1 + crc32(f"{place}{at}".encode()) % self.most) for at in range(count)]
 
 
 def first_weights(parameter: str, count: int) -> list[float]:

@@ -54,6 +54,9 @@ class Engine(Protocol):
     def backward(self, loss: Tensor, **options: bool) -> None:
         """Options are retain_graph, create_graph and scale_wrt_gas, where they are not default."""
 
+    def scale(self, loss: Tensor) -> Tensor:
+        """Times the loss scale."""
+
     def tensor_backward(self, loss: Tensor, **options: bool) -> None:
         """loss.backward(), which the engine learns of by its hooks alone."""
 
@@ -80,6 +83,12 @@ class Engine(Protocol):
 
     def optimizer_state(self) -> dict[str, dict[str, Tensor]]:
         """By the parameter's name and the state's, as "exp_avg"."""
+
+    def save(self, tag: str) -> None:
+        """Keeps parameters and the state of the optimizer."""
+
+    def load(self, tag: str) -> None:
+        """Takes them back."""
 
     def set_learning_rate(self, group: int | None, learning_rate: float) -> None:
         """Of one parameter group, or of all."""

@@ -53,6 +53,7 @@ class Forward:
     backwards: int = 0
     is_kept: bool = False  # a backward kept its graph
     is_open: bool = True  # no backward so far
+    is_of_module: bool = False  # without the engine's own forward
 
 
 @dataclass
@@ -133,6 +134,8 @@ class History:
             self._add(engine, "skipped modules")
         for hook in it.hooks:
             self._add(engine, f"hook at {hook.at}")
+            if any(part.kind == "raise" for part in hook.body):
+                self._add(engine, "hook raises")
         forward = Forward(engine, blocks)
         self.forwards.append(forward)
         for name in ("", ".1", ".2", ".3", ".h"):
@@ -140,12 +143,12 @@ class History:
 
     def _do_call_module(self, it: Part, blocks: tuple[str, ...]) -> None:
         self._add(it["engine"], "module called past the engine")
-        self.values[it["as"]] = (Forward(it["engine"], blocks),)
+        self.values[it["as"]] = (Forward(it["engine"], blocks, is_of_module=True),)
 
     def _do_sum(self, it: Part, blocks: tuple[str, ...]) -> None:
         parts = [one for name in it["values"] for one in self.values.get(name, ())]
         self.values[it["as"]] = tuple({id(one): one for one in parts}.values())
-        if len(self.values[it["as"]]) > 1:
+        if sum(not one.is_of_module for one in self.values[it["as"]]) > 1:
             self._add(parts[0].engine, "sum of forwards")
             if len({one.engine for one in parts}) > 1:
                 self._add(parts[0].engine, "sum over engines")
@@ -179,6 +182,8 @@ class History:
             "created graph": bool(it["create_graph"]),
             "undivided backward": not it["scale_wrt_gas"],
             "backward of the tensor": not it["engine"],
+            "tensor backward of a sum": not it["engine"]
+            and sum(not one.is_of_module for one in forwards) > 1,
             "forward in no_sync, backward outside": not is_alone
             and any("no_sync" in one.blocks for one in forwards),
             "no_sync backward": is_alone,
@@ -192,9 +197,10 @@ class History:
 
     def _do_zero_grad(self, it: Part, blocks: tuple[str, ...]) -> None:
         window = self.windows[it["engine"]]
-        if any("backward" in kind for kind in window.kinds):
+        backwards = [kind for kind in window.kinds if "backward" in kind]
+        if backwards:
             self._add(it["engine"], "zero_grad after a backward")
-        if "no_sync backward" in window.kinds:
+        if backwards[-1:] == ["no_sync backward"]:
             self._add(it["engine"], "zero_grad after no_sync")
         window.kinds.append("zero_grad")
 
@@ -202,15 +208,16 @@ class History:
         window = self.windows[it["engine"]]
         if window.backwards_of_step == 0:
             self._add(it["engine"], "micro-batch without a backward")
-        last = [kind for kind in window.kinds if "backward" in kind]
-        if last and last[-1].startswith("no_sync"):
-            self._add(it["engine"], "last backward in no_sync")
         window.steps += 1
         window.backwards_of_step = 0
         steps = self.program.setting("gradient_accumulation_steps", 1)
         is_managed = self.program.setting("managed_gradient_accumulation", True)
-        if not is_managed or window.steps % steps == 0:
-            self.ends.append(it["engine"])
+        if is_managed and window.steps % steps != 0:
+            return
+        self.ends.append(it["engine"])
+        backwards = [kind for kind in window.kinds if "backward" in kind]
+        if backwards[-1:] == ["no_sync backward"]:
+            self._add(it["engine"], "last backward in no_sync")
 
     def _do_set_boundary(self, it: Part, blocks: tuple[str, ...]) -> None:
         self._add(it["engine"], "boundary set by the user")

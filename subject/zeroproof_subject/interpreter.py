@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zeroproof_subject.contributions import Contributions
+from zeroproof_subject.contributions import MOST, Contributions
 from zeroproof_subject.engine import Engine, Job
 from zeroproof_subject.models import ACTIVATIONS, Root, losses_of
 from zeroproof_subject.frames import frame_of
@@ -22,6 +22,10 @@ MakeEngine = Callable[[Job], Engine]
 
 class UserError(Exception):
     """The statement `raise` of a program."""
+
+
+class Unspecified(Exception):
+    """The rest of the program depends on what a backward did before it failed."""
 
 
 @dataclass
@@ -73,6 +77,9 @@ class Interpreter:
         self.values: dict[str, Value] = {}
         self.seen: list[Observation] = []
         self.engines: dict[str, Trained] = {}
+        self.half_done: set[str] = set()  # engines of which a backward failed since zero_grad()
+        self.in_window: set[str] = set()  # engines that may have gradients
+        self.saved: dict[tuple[str, str], bool] = {}  # whether in a window, by engine and tag
 
     def run(self) -> None:
         """Makes the engines, then does the statements. An error of an engine ends the run."""
@@ -80,9 +87,10 @@ class Interpreter:
         try:
             for spec in self.program.engines:
                 self.engines[spec.name] = self.make(spec)
-            self.do_body(self.program.body, "body")
-            at = "end"
-            self.see_states(at)
+            with contextlib.suppress(Unspecified):
+                self.do_body(self.program.body, "body")
+                at = "end"
+                self.see_states(at)
         except Exception as error:
             if not self.seen or self.seen[-1].what != "error":
                 self.see_error(at, error)
@@ -123,7 +131,7 @@ class Interpreter:
             at = f"{place}/{index}"
             try:
                 getattr(self, "do_" + statement.kind)(statement, f"{at}/{statement.kind}")
-            except UserError:
+            except (UserError, Unspecified):
                 raise
             except Exception as error:
                 if not self.seen or self.seen[-1].what != "error":
@@ -140,6 +148,7 @@ class Interpreter:
             *graph,
             self.rank,
             skips=frozenset(skip["module"] for skip in it["skips"] if self.is_here(skip)),
+            most=MOST[self.program.dtype],
             watch=HookWatch(self, it.hooks, at) if it.hooks else None,
         )
         inputs = torch.zeros(ACTIVATIONS, requires_grad=it["inputs_need_grad"])
@@ -166,11 +175,23 @@ class Interpreter:
         self.values[it["as"]] = Value(total, graphs)
 
     def do_scale(self, it: Part, at: str) -> None:
-        """Without a loss scale the value itself."""
-        self.values[it["as"]] = self.values[it["value"]]
+        """engine.scale(value)."""
+        value = self.values[it["value"]]
+        scaled = self.engines[it["engine"]].engine.scale(value.tensor)
+        self.values[it["as"]] = Value(scaled, value.graphs)
 
     def do_backward(self, it: Part, at: str) -> None:
         """engine.backward, or the tensor's own."""
+        engines = {name for name, _ in self.values[it["value"]].graphs}
+        self.in_window |= engines
+        try:
+            self.backward(it)
+        except UserError:
+            self.half_done |= engines
+            raise
+
+    def backward(self, it: Part) -> None:
+        """Raises what a hook of the program raises."""
         tensor = self.values[it["value"]].tensor
         if it["keeps_dimension"]:
             tensor = tensor.reshape(1)
@@ -195,7 +216,8 @@ class Interpreter:
         trained = self.engines[it["engine"]]
         graph = (it["engine"], trained.forwards)
         trained.forwards += 1
-        data = Contributions(self.program.seed, *graph, self.rank)
+        most = MOST[self.program.dtype]
+        data = Contributions(self.program.seed, *graph, self.rank, most=most)
         node = trained.model.node(it["module"])
         tensor = node(torch.zeros(ACTIVATIONS), data, it["module"]).mean()
         self.seen.append(Observation(at, "loss", it["engine"], numbers({"": tensor})))
@@ -203,16 +225,22 @@ class Interpreter:
 
     def do_step(self, it: Part, at: str) -> None:
         """Gradients before it and parameters after it, where a window ends."""
+        if it["engine"] in self.half_done:
+            raise Unspecified
         trained = self.engines[it["engine"]]
         ends_window = trained.engine.will_step()
         if ends_window:
             self.see(at, "gradients", it["engine"], trained.engine.gradients())
         trained.engine.step()
         if ends_window:
+            self.in_window.discard(it["engine"])
+        if ends_window:
             self.see(at, "parameters", it["engine"], trained.engine.parameters())
 
     def do_zero_grad(self, it: Part, at: str) -> None:
         """engine.zero_grad()."""
+        self.half_done.discard(it["engine"])
+        self.in_window.discard(it["engine"])
         self.engines[it["engine"]].engine.zero_grad()
 
     def do_set_boundary(self, it: Part, at: str) -> None:
@@ -242,6 +270,18 @@ class Interpreter:
         engine = self.engines[it["engine"]].engine
         with getattr(engine, it["kind"])():
             self.do_body(it.body, at)
+
+    def do_save(self, it: Part, at: str) -> None:
+        """engine.save_checkpoint(tag)."""
+        self.saved[it["engine"], it["tag"]] = it["engine"] in self.in_window
+        self.engines[it["engine"]].engine.save(it["tag"])
+
+    def do_load(self, it: Part, at: str) -> None:
+        """engine.load_checkpoint(tag). What becomes of half a window no page says."""
+        name = it["engine"]
+        if name in self.in_window or self.saved.get((name, it["tag"]), True):
+            raise Unspecified
+        self.engines[name].engine.load(it["tag"])
 
     def do_inspect(self, it: Part, at: str) -> None:
         """The user reads whole values."""

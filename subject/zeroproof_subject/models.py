@@ -43,11 +43,13 @@ class LinearNode(Node):
         self.is_grouped = part["trained"] != "ungrouped"
 
     def forward(self, activations: Tensor, data: Contributions, site: str) -> Tensor:  # noqa: D102
-        factor = torch.tensor(data.numbers(site + ".in", prod(self.shape))).reshape(self.shape)
+        dtype = self.linear.weight.dtype
+        factor = torch.tensor(data.numbers(site + ".in", prod(self.shape)), dtype=dtype)
+        factor = factor.reshape(self.shape)
         if self.input_needs_grad:
-            factor = factor + 0 * activations.sum()
+            factor = factor + 0 * activations.sum().to(dtype)
         output = self.linear(factor)
-        weights = torch.tensor(data.numbers(site + ".out", self.outputs))
+        weights = torch.tensor(data.numbers(site + ".out", self.outputs), dtype=dtype)
         return activations + (output * weights).sum()
 
 
@@ -247,6 +249,7 @@ def weight_of(node: nn.Module) -> nn.Parameter:
 
 def weighted(weight: Tensor, data: Contributions, site: str) -> Tensor:
     """A sum of the elements, each times a number of its own."""
-    numbers = torch.tensor(data.numbers(site, weight.numel())).reshape(weight.shape)
+    count = weight.numel()
+    numbers = torch.tensor(data.numbers(site, count), dtype=weight.dtype).reshape(weight.shape)
     return (weight * numbers).sum()
 

@@ -100,6 +100,12 @@ class Program:
     body: tuple[Part, ...]
     document: dict[str, Any] = field(repr=False)
 
+    @property
+    def dtype(self) -> str:
+        """Of parameters in forward and backward."""
+        names = [name for name in ("fp16", "bf16") if self.setting(f"{name}/enabled", False)]
+        return names[0] if names else "fp32"
+
     def setting(self, pointer: str, default: Any) -> Any:
         """The value of a key of the configuration, as "zero_optimization/stage"."""
         value: Any = self.config

@@ -82,6 +82,7 @@ def join_group(place: Place) -> None:
         LOCAL_RANK=str(place.rank),
         WORLD_SIZE=str(place.ranks),
         LOCAL_SIZE=str(place.ranks),
+        ZEROPROOF_FOLDER=os.path.dirname(place.store),
         MASTER_ADDR="127.0.0.1",
         MASTER_PORT="0",
         GLOO_SOCKET_IFNAME="lo",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from zeroproof_subject.compare import TOLERANCES, Difference, is_exact
+from zeroproof_subject.compare import Difference, tolerance_of
 from zeroproof_subject.contributions import MOST
 from zeroproof_subject.history import statements
 from zeroproof_subject.program import Model, Part, Program
@@ -95,7 +95,7 @@ class Script:
         """The script."""
         main = "\n".join("    " + line for line in self.main())
         tail = TAIL_OF_HANG if self.is_hang() else TAIL
-        parts = [self.head() + self.imports(), self.shared_values() + DATA.format(most=MOST)]
+        parts = [self.head() + self.imports(), self.shared_values() + DATA.format(most=MOST[self.program.dtype])]
         parts += [it.text() for it in self.models.values()]
         parts += [CHECK] if self.finding.difference.name else []
         parts += [f"def main(rank, store):\n{main}", tail.format(ranks=self.program.ranks)]
@@ -192,8 +192,7 @@ class Script:
         }
         if it.what not in seen:
             raise NoScript(f"no script for a difference of {it.what}")
-        is_bitwise = it.what == "gradients" and is_exact(self.program)
-        tolerance = 0.0 if is_bitwise else TOLERANCES[it.what].relative
+        tolerance = tolerance_of(self.program, it.what).relative
         due = {name: values for name, values in self.finding.expected.items() if values is not None}
         due.setdefault(it.name, list(it.expected))
         yield f"seen = {seen[it.what](engine)}"
@@ -252,6 +251,8 @@ class Script:
 
     def do_scale(self, it: Part, at: str) -> Iterator[str]:
         """Without a loss scale the value itself."""
+        if self.program.dtype != "fp32":
+            raise NoScript("no script for 16-bit parameters")
         yield f"{variable(it['as'])} = {variable(it['value'])}"
 
     def do_backward(self, it: Part, at: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ class WindowedEngine:
         self.optimizer = make_optimizer(job.settings, job.optimizer_groups())
         self.micro_batches = 0  # of this window, that have ended
         self.boundary: bool | None = None  # what the user says it is
+        self.saved: dict[str, Any] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         return self.module(*arguments)
@@ -30,6 +32,10 @@ class WindowedEngine:
         """Divided by the number of micro-batches."""
         steps = self.settings.accumulation_steps if scale_wrt_gas else 1
         (loss / steps).backward(**options)
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """Without a loss scale."""
+        return loss
 
     def tensor_backward(self, loss: Tensor, **options: bool) -> None:
         """The user's own division, if any."""
@@ -100,6 +106,17 @@ class WindowedEngine:
                 if torch.is_tensor(value) and value.shape == parameter.shape and key != "step"
             }
         return states
+
+    def save(self, tag: str) -> None:
+        """In memory."""
+        states = self.job.model.state_dict(), self.optimizer.state_dict(), self.micro_batches
+        self.saved[tag] = copy.deepcopy(states)
+
+    def load(self, tag: str) -> None:
+        """From memory."""
+        model, optimizer, self.micro_batches = copy.deepcopy(self.saved[tag])
+        self.job.model.load_state_dict(model)
+        self.optimizer.load_state_dict(optimizer)
 
     def set_learning_rate(self, group: int | None, learning_rate: float) -> None:
         """Of one group, or of all."""

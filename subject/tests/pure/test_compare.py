@@ -87,6 +87,25 @@ class CompareTest(unittest.TestCase):
                 found = first_difference(program, [[due], [due]], seen)
                 self.assertEqual(found.signature, f"gradients at step after backward: {relation}")
 
+    def test_gradients_of_16_bits_are_rounded_where_a_divisor_is_no_power_of_two(self):
+        near = [LOSS, changed(GRADIENTS, w=[1.51, 2.0]), PARAMETERS]
+        for steps, is_found in ((2, True), (3, False)):
+            config = {"bf16": {"enabled": True}, "gradient_accumulation_steps": steps}
+            found = first_difference(parse(document(config=config)), [REFERENCE], [near])
+            self.assertEqual(found is not None, is_found, steps)
+
+    def test_parameters_of_16_bits_are_rounded(self):
+        near = [LOSS, GRADIENTS, changed(PARAMETERS, w=[0.251, 0.5])]
+        for config, is_found in (({}, True), ({"bf16": {"enabled": True}}, False)):
+            program = parse(document(ranks=1, config=config))
+            found = first_difference(program, [REFERENCE], [near])
+            self.assertEqual(found is not None, is_found, config)
+
+    def test_what_cannot_be_read_is_no_difference(self):
+        unread = [LOSS, {**GRADIENTS, "values": None}, PARAMETERS]
+        program = parse(document(ranks=1))
+        self.assertIsNone(first_difference(program, [REFERENCE], [unread]))
+
     def test_a_reference_that_failed_is_none(self):
         self.assertTrue(has_reference([REFERENCE]))
         self.assertFalse(has_reference([REFERENCE, [LOSS, error("body/1/step", "x")]]))

@@ -22,7 +22,8 @@ class ContributionsTest(unittest.TestCase):
 
     def test_numbers_are_small_and_whole(self):
         numbers = Contributions(0, "a", 0, 0).numbers("l0", 200)
-        self.assertEqual(set(numbers), {float(it) for it in range(1, MOST + 1)})
+        self.assertEqual(set(numbers), {float(it) for it in range(1, MOST["fp32"] + 1)})
+        self.assertEqual(set(Contributions(0, "a", 0, 0, most=3).numbers("l0", 99)), {1.0, 2.0, 3.0})
         self.assertTrue(all(abs(8 * it).is_integer() for it in first_weights("w", 20)))
 
 

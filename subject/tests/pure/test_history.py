@@ -29,6 +29,18 @@ CASES = [
         "last backward in no_sync",
     ),
     (
+        [block("no_sync", forward("g"), backward("g")), ZERO_GRAD, STEP],
+        "body/2/step",
+        "zero_grad",
+        "zero_grad after no_sync",
+    ),
+    (
+        [block("no_sync", forward("g"), backward("g")), forward("h"), backward("h"), ZERO_GRAD],
+        "body/3/zero_grad",
+        "backward",
+        "no zero_grad after no_sync",
+    ),
+    (
         [block("no_sync", forward("g")), backward("g"), STEP],
         "body/2/step",
         "backward",
@@ -36,6 +48,8 @@ CASES = [
     ),
     ([forward("g"), KEPT, backward("g"), STEP, STEP], "body/4/step", "nothing", "no kept graph"),
     ([forward("g"), KEPT, backward("g"), STEP, STEP], "body/4/step", "nothing", "ever kept graph"),
+    ([forward("g"), KEPT, backward("g"), STEP], "body/3/step", "backward", "two backwards before a step"),
+    ([forward("g"), KEPT, STEP, STEP], "body/2/step", "backward", "no two backwards before a step"),
     ([forward("g"), STEP], "body/1/step", "nothing", "micro-batch without a backward"),
     ([forward("g"), backward("g"), STEP], "end", "backward", "reentrant checkpoint"),
 ]
@@ -56,6 +70,14 @@ class HistoryTest(unittest.TestCase):
         program = parse(document(config=config, body=body))
         self.assertIn("kept graph", History(program, "body/4/step", "a").features)
         self.assertNotIn("kept graph", History(program, "body/5/step", "a").features)
+
+    def test_the_last_backward_of_a_window_is_that_of_its_last_micro_batch(self):
+        config = {"gradient_accumulation_steps": 2}
+        alone = [block("no_sync", forward("g"), backward("g")), STEP]
+        together = [forward("h"), backward("h"), STEP]
+        for body, expected in (([*alone, *together], False), ([*together, *alone], True)):
+            history = History(parse(document(config=config, body=body)), "body/9", "a")
+            self.assertEqual("ever last backward in no_sync" in history.features, expected)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,16 @@ class KnownTest(unittest.TestCase):
         self.assertFalse(entry.is_of({"stage": 2}, {"torch": "2.3.0"}))
         self.assertFalse(entry.is_of({"stage": 2}, {}))
 
+    def test_programs_that_may_show_an_entry(self):
+        for features, expected in (
+            (["ever two open forwards"], True),
+            (["two open forwards"], True),
+            (["fp16"], False),
+            ([], False),
+        ):
+            entry = Entry("x", "defect", "", any_feature=tuple(features))
+            self.assertEqual(Known([entry]).may_show(PROGRAM), expected, features)
+
     def test_the_files_of_the_package_can_be_read(self):
         for engine in engines.MODULES:
             entries = entries_of(engine)

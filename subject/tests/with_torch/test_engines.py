@@ -5,6 +5,9 @@ import unittest
 from pathlib import Path
 
 from documents import STEP, backward, document, forward
+from zeroproof_subject.engine import Truth
+from zeroproof_subject.program import parse
+from zeroproof_subject.rank import run_replicas
 from zeroproof_subject.subject import Comparison, Subject
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs.jsonl"
@@ -41,6 +44,58 @@ TWO_BACKWARDS = document(
         STEP,
     ],
 )
+
+
+def raising(value):
+    return forward(value, hooks=[{"at": "gradient", "module": "l0", "body": [{"raise": {}}]}])
+
+
+ZERO_GRAD = {"zero_grad": {"engine": "a"}}
+FAILED = [raising("g1"), {"catch": {"body": [backward("g1")]}}]
+RETRIED = [forward("g2"), backward("g2"), STEP]
+
+
+class TruthTest(unittest.TestCase):
+    """What plain PyTorch sees."""
+
+    def seen(self, body, truth=Truth(), **members):
+        document_of_it = document(ranks=2, body=body, **members)
+        return run_replicas(parse(document_of_it), truth)[0]
+
+    def gradients(self, *arguments, **members):
+        seen = self.seen(*arguments, **members)
+        return [it["values"] for it in seen if it["what"] == "gradients"]
+
+    def test_a_failed_backward_that_zero_grad_follows_is_as_if_it_had_not_been(self):
+        (found,) = self.gradients([*FAILED, ZERO_GRAD, *RETRIED])
+        (expected,) = self.gradients([forward("g1"), *RETRIED])
+        self.assertEqual(found, expected)
+
+    def test_what_a_failed_backward_left_is_not_judged(self):
+        seen = self.seen([*FAILED, *RETRIED])
+        self.assertEqual([it["what"] for it in seen], ["loss", "loss"])
+
+    def test_a_backward_of_the_tensor_is_divided_where_engines_do_so(self):
+        config = {"gradient_accumulation_steps": 2}
+        body = [forward("g1"), {"backward": {"value": "g1"}}, STEP, STEP]
+        (whole,) = self.gradients(body, config=config)
+        (half,) = self.gradients(body, Truth(divides_tensor_backward=True), config=config)
+        name = "body.l0.linear.weight"
+        self.assertEqual([it / 2 for it in whole[name]], half[name])
+
+    def test_a_module_can_be_called_alone(self):
+        call = {"call_module": {"engine": "a", "module": "l0", "as": "g1"}}
+        (found,) = self.gradients([call, backward("g1"), STEP])
+        self.assertTrue(all(found["body.l0.linear.weight"]))
+
+    def test_numbers_of_16_bit_parameters_are_smaller(self):
+        body = [forward("g1"), backward("g1"), STEP]
+        (wide,) = self.gradients(body, modules=[{"name": "l0", "custom": {"shape": [64]}}])
+        config = {"bf16": {"enabled": True}}
+        modules = [{"name": "l0", "custom": {"shape": [64]}}]
+        (narrow,) = self.gradients(body, config=config, modules=modules)
+        self.assertGreater(max(wide["body.l0.weight"]), 3)
+        self.assertLessEqual(max(narrow["body.l0.weight"]), 3)
 
 
 class EnginesTest(unittest.TestCase):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import logging
 import os
 from typing import Any
@@ -16,6 +17,7 @@ from zeroproof_subject.engine import Job
 from zeroproof_subject.settings import Settings, make_optimizer
 
 OPTIONS = {"stage": 1}
+NUMBERS = itertools.count()  # of engines
 MISSING_IS_ZERO = True  # flat groups have no parameter without a gradient
 DIVIDES_TENSOR_BACKWARD = True
 CASES_OF_A_GROUP = 25  # stage 3 keeps every engine alive
@@ -28,6 +30,9 @@ PASSED_ON = (
     "prescale_gradients",
     "gradient_predivide_factor",
     "zero_force_ds_cpu_optimizer",
+    "fp16",
+    "bf16",
+    "data_types",
 )
 
 
@@ -67,6 +72,11 @@ class DeepSpeedEngine:
         # What is not there must not be read: ranks that own it raise, and the others wait for them.
         self.has_gradients = False
         self.has_state = False
+        self.has_loaded = False
+        self.saved: dict[str, bool] = {}  # whether the state of the optimizer was there, by tag
+        # Ranks make engines in the same order.
+        self.folder = os.path.join(os.environ["ZEROPROOF_FOLDER"], f"engine{next(NUMBERS)}")
+        self.is_16_bit = self.engine.fp16_enabled() or self.engine.bfloat16_enabled()
 
     def __call__(self, *arguments: Any) -> Any:
         return self.engine(*arguments)
@@ -75,6 +85,17 @@ class DeepSpeedEngine:
         """engine.backward, which divides by the number of micro-batches."""
         self.engine.backward(loss, **options)
         self.note_backward()
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """engine.scale, where there is a loss scale."""
+        return self.engine.scale(loss) if self.engine.fp16_enabled() else loss
+
+    def loss_scale(self) -> float:
+        """What gradients are multiplied with until the step."""
+        if not self.engine.fp16_enabled():
+            return 1.0
+        scale = getattr(self.engine.optimizer, "cur_scale", None)
+        return float(self.engine.optimizer.loss_scale if scale is None else scale)
 
     def tensor_backward(self, loss: Tensor, **options: bool) -> None:
         """The engine's hooks do what backward does."""
@@ -122,15 +143,23 @@ class DeepSpeedEngine:
         if not self.has_gradients:
             return {}
         read = self.tensor_fragment.safe_get_full_grad
-        return {
+        scale = self.loss_scale()
+        read_all = {
             name: copy_of(read(it))
             for name, it in self.job.model.named_parameters()
             if it.requires_grad
+        }
+        return {
+            name: it if it is None or scale == 1.0 else it.float() / scale
+            for name, it in read_all.items()
         }
 
     def parameters(self) -> dict[str, Tensor]:
         """Gathered in stage 3."""
         named = dict(self.job.model.named_parameters())
+        if self.is_16_bit and self.stage > 0:
+            read = self.tensor_fragment.safe_get_full_fp32_param
+            return {name: copy_of(read(it) if it.requires_grad else it) for name, it in named.items()}
         if self.stage < 3:
             return {name: copy_of(it) for name, it in named.items()}
         with self.gathered_parameters(list(named.values())):
@@ -149,14 +178,29 @@ class DeepSpeedEngine:
         return states
 
     def can_read_state(self, parameter: torch.nn.Parameter) -> bool:
-        """Stages 1 and 2 link the state of all groups after the first group's first step.
+        """Stages 1 and 2 link the state of all groups after the first group's first step, once.
 
-        The other groups have none by then (0.19.8), so that ranks that own a part of them raise
-        while the others wait for them.
+        The other groups have none by then (0.19.8), and a load takes the links away. Ranks that
+        own a part raise while the others wait for them.
         """
         if self.stage not in (1, 2):
             return True
+        if self.has_loaded:
+            return False
         return any(parameter is it for it in self.job.groups[0])
+
+    def save(self, tag: str) -> None:
+        """engine.save_checkpoint, into the folder of the group."""
+        self.saved[tag] = self.has_state
+        self.engine.save_checkpoint(self.folder, tag)
+
+    def load(self, tag: str) -> None:
+        """engine.load_checkpoint."""
+        path, _ = self.engine.load_checkpoint(self.folder, tag)
+        if path is None:
+            raise FileNotFoundError(f"no checkpoint was loaded for tag {tag!r}")
+        self.has_state = self.saved[tag]
+        self.has_loaded = True
 
     def set_learning_rate(self, group: int | None, learning_rate: float) -> None:
         """In the groups of the engine's optimizer."""
@@ -213,6 +257,21 @@ ZERO_KEYS = {
     "/zero_optimization/offload_optimizer/device": True,
     "/zero_force_ds_cpu_optimizer": True,
 }
+PRECISION = {
+    "/fp16/enabled": True,
+    "/fp16/loss_scale": True,
+    "/fp16/initial_scale_power": True,
+    "/fp16/hysteresis": True,
+    # Exact gradients have room for a scale that grows with every second step.
+    "/fp16/loss_scale_window": [1000, 2],
+    "/bf16/enabled": True,
+    "/data_types/grad_accum_dtype": True,
+}
+EXCEPTIONS: dict = {
+    "catch": {},
+    "raise": {},
+    "hook": {"at": ["forward", "gradient", "loss"], "module": True, "body": ["raise"]},
+}
 FLAT_KEYS = {
     "/zero_optimization/allgather_bucket_size": True,
     "/zero_optimization/use_multi_rank_bucket_allreduce": True,
@@ -240,7 +299,7 @@ def has_unmanaged_accumulation() -> bool:
 def capabilities(options: dict) -> dict:
     """Of the stage."""
     stage = (OPTIONS | options)["stage"]
-    config = {**capability.CONFIG, "/zero_optimization/stage": [stage]}
+    config = {**capability.CONFIG, **PRECISION, "/zero_optimization/stage": [stage]}
     if stage > 0:
         config |= ZERO_KEYS
     if stage in (1, 2):
@@ -252,6 +311,7 @@ def capabilities(options: dict) -> dict:
     document["engines"] = 1
     document["statements"]["backward"]["engine"] = True
     document["statements"]["call_module"] = {}
+    document["statements"] |= {**EXCEPTIONS, "save": {}, "load": {}}
     if has_unmanaged_accumulation():
         config["/managed_gradient_accumulation"] = True
     # 0.19.8 cannot broadcast a scalar parameter: engine.py views it as bytes.

@@ -1,0 +1,114 @@
+"""The smallest programs of DeepSpeed's known hazards (docs/HAZARDS.md) that the language can say."""
+
+from documents import STEP, backward, document, forward
+
+TWO_LAYERS = [
+    {"name": "l0", "linear": {"inputs": 1, "outputs": 2}},
+    {"name": "l1", "custom": {"shape": [3]}},
+]
+IN_TWO_CHECKPOINTS = [
+    {"name": "c1", "checkpoint": {"body": [{"name": "l2", "custom": {"shape": [2]}}]}},
+    {"name": "c2", "checkpoint": {"body": [{"name": "l3", "shared": {"module": "l2"}}]}},
+]
+ZERO_GRAD = {"zero_grad": {"engine": "a"}}
+ON_CPU = {"zero_optimization": {"offload_optimizer": {"device": "cpu"}}}
+TWO_STEPS = {"gradient_accumulation_steps": 2}
+UNMANAGED = {"managed_gradient_accumulation": False}
+
+
+def fp16(scale, window=1000):
+    """A scale of 0 is dynamic, and begins with 8."""
+    more = {"initial_scale_power": 3, "hysteresis": 1, "loss_scale_window": window}
+    return {"fp16": {"enabled": True, "loss_scale": scale, **more}}
+
+
+BF16 = {"bf16": {"enabled": True}, "data_types": {"grad_accum_dtype": "fp32"}}
+
+
+def by_tensor(value, **more):
+    """value.backward()."""
+    return {"backward": {"value": value, **more}}
+
+
+def sum_of(*values):
+    return {"sum": {"values": list(values), "as": "s"}}
+
+
+def micro_batch(without=""):
+    """A forward, its backward and step(); a module that does not run."""
+    skips = [{"module": without}] if without else []
+    return [forward("g", skips=skips), backward("g"), STEP]
+
+
+def failing(do_backward):
+    """A backward in which a hook raises, then another forward and backward."""
+    hook = {"at": "gradient", "module": "l0", "body": [{"raise": {}}]}
+    retry = do_backward("h")
+    failed = [forward("g", hooks=[hook]), {"catch": {"body": [do_backward("g")]}}]
+    return [*failed, ZERO_GRAD, forward("h"), retry, STEP]
+
+
+def program(body, modules=TWO_LAYERS, **config):
+    sgd = {"type": "SGD", "params": {"lr": 0.125}}
+    return document(ranks=2, config={"optimizer": sgd, **config}, modules=modules, body=body)
+
+
+def in_dataclass(document_of_it):
+    document_of_it["models"][0]["container"] = "dataclass"
+    return document_of_it
+
+
+CALL = {"call_module": {"engine": "a", "module": "l0", "as": "h"}}
+PAST_ENGINE = [forward("g", skips=[{"module": "l0"}]), CALL, sum_of("g", "h"), by_tensor("s"), STEP]
+TWO_FORWARDS = [forward("g"), forward("h")]
+SUMMED = [*TWO_FORWARDS, sum_of("g", "h")]
+
+# The end of the id of the known finding, stages, and the program.
+HAZARDS = [
+    ("h1", (2, 3), program(failing(backward))),
+    ("h2", (1, 2, 3), program([forward("g"), by_tensor("g", retain_graph=True), by_tensor("g"), STEP])),
+    ("h3", (3,), program([*TWO_FORWARDS, backward("g"), backward("h"), STEP])),
+    ("h4", (1, 2), program([*TWO_FORWARDS, backward("g"), backward("h"), STEP])),
+    ("h5", (0,), program(micro_batch(), **fp16(16))),
+    ("h6", (1, 2, 3), program(micro_batch() * 4, **fp16(0, window=2))),
+    ("h8", (2,), program(PAST_ENGINE * 2, **TWO_STEPS)),
+    ("h12", (2,), in_dataclass(program([forward("g"), by_tensor("g"), STEP]))),
+    ("h13", (2, 3), program(micro_batch(), modules=[TWO_LAYERS[0], *IN_TWO_CHECKPOINTS])),
+    (
+        "h14",
+        (1,),
+        program(
+            [*micro_batch(), *micro_batch("l0")],
+            zero_optimization={"overlap_comm": True},
+            **TWO_STEPS,
+        ),
+    ),
+    ("h15", (1, 2), program([*micro_batch(), *micro_batch("l1")], **ON_CPU)),
+    ("h16", (3,), program([*micro_batch() * 2, *micro_batch("l1") * 4], **TWO_STEPS)),
+    ("h21", (2, 3), program([*micro_batch("l1"), *micro_batch("l0")], **ON_CPU, **TWO_STEPS)),
+    ("n1", (1, 2, 3), program([*SUMMED, by_tensor("s"), STEP])),
+    (
+        "n2",
+        (1, 2, 3),
+        program([*SUMMED, backward("s"), STEP, forward("g"), by_tensor("g"), STEP]),
+    ),
+    ("n3", (1, 2, 3), program(failing(by_tensor))),
+    ("n8", (1, 2, 3), program([*micro_batch(), *micro_batch("l1")], **ON_CPU, **UNMANAGED)),
+    (
+        "zero_grad_keeps_sums",  # N5
+        (2,),
+        program([forward("g"), backward("g"), ZERO_GRAD, *micro_batch()], **BF16),
+    ),
+    (
+        "zero_grad_keeps_sums",  # N9
+        (3,),
+        program([forward("g"), backward("g"), ZERO_GRAD, *micro_batch()]),
+    ),
+]
+# Programs that every stage trains right.
+RIGHT = [
+    program(micro_batch() * 2),
+    program(micro_batch() * 2, **BF16),
+    program([*micro_batch(), {"save": {"engine": "a", "tag": "t"}}, *micro_batch(),
+             {"load": {"engine": "a", "tag": "t"}}, *micro_batch()]),
+]

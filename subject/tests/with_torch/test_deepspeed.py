@@ -1,0 +1,40 @@
+"""DeepSpeed's hazards are found, and known. For 0.19.8: other releases have others."""
+
+import importlib.util
+import unittest
+
+from hazards import HAZARDS, RIGHT
+from zeroproof_subject.subject import Comparison, Subject
+
+
+def has_deepspeed():
+    if importlib.util.find_spec("deepspeed") is None:
+        return False
+    return Subject("deepspeed", {"stage": 1}).versions()["deepspeed"].startswith("0.19.8")
+
+
+@unittest.skipUnless(has_deepspeed(), "no DeepSpeed 0.19.8")
+class DeepSpeedTest(unittest.TestCase):
+    def compare(self, stage, programs):
+        comparison = Comparison(Subject("deepspeed", {"stage": stage}))
+        self.addCleanup(comparison.end)
+        return [comparison.run(program) for program in programs]
+
+    def test_hazards_differ_and_are_known(self):
+        for stage in range(4):
+            hazards = [(name, it) for name, stages, it in HAZARDS if stage in stages]
+            verdicts = self.compare(stage, [it for _, it in hazards])
+            for (name, _), verdict in zip(hazards, verdicts, strict=True):
+                with self.subTest(stage=stage, hazard=name):
+                    self.assertIsNotNone(verdict.known, verdict.difference)
+                    self.assertEqual(verdict.known.id, f"deepspeed.{name}")
+
+    def test_other_programs_train_as_plain_pytorch(self):
+        for stage in range(4):
+            programs = RIGHT[1:] if stage else RIGHT
+            statuses = [it.status for it in self.compare(stage, programs)]
+            self.assertEqual(statuses, ["equal"] * len(programs), stage)
+
+
+if __name__ == "__main__":
+    unittest.main()
