@@ -131,15 +131,17 @@ class ManagerPolicy:
 
 
 class Moody(ManagerPolicy):
-    """Its answer depends on how often it was asked, which is not in its state."""
+    """It answers otherwise where it is asked again, which is not in its state."""
 
     name = "moody"
-    asked = 0
+    asked = set()
 
     def before_gradient(self):
-        Moody.asked += 1
+        now = str(self.values)
+        is_new = now not in self.asked
+        self.asked.add(now)
         super().before_gradient()
-        return Moody.asked > 40
+        return is_new
 
 
 class Raising(ManagerPolicy):

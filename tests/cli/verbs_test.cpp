@@ -11,8 +11,9 @@
 namespace zeroproof::cli_test {
 namespace {
 
-const std::string kVerbs[] = {"verify",  "replay", "explore",    "list",    "show",     "diff",
-                              "convert", "doctor", "completion", "conform", "generate", "hunt"};
+const std::string kVerbs[] = {"verify",   "replay",  "explore", "list",       "show",
+                              "diff",     "convert", "doctor",  "completion", "conform",
+                              "generate", "hunt",    "bisect"};
 
 std::set<std::string> flags_in(const std::string& text) {
   static const std::regex flag("--[a-z][a-z-]*");
