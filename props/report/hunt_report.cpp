@@ -8,6 +8,7 @@
 
 #include "props/program/contract.h"
 #include "props/program/program_text.h"
+#include "props/subject/program_reduction.h"
 
 namespace zeroproof {
 namespace {
@@ -47,8 +48,9 @@ std::string history_of(const SubjectFinding& finding) {
   text += finding.is_flaky() ? fmt::format("FLAKY: {} of {} runs", finding.same_runs, finding.runs)
                              : fmt::format("{} of {} runs", finding.same_runs, finding.runs);
   if (finding.is_minimized())
-    text += fmt::format("; {} of {} choices, {} runs to minimise", finding.values.size(),
-                        finding.choices_before, finding.shrink_runs);
+    text += fmt::format("; {} of {} statements, {} runs to minimise",
+                        subject::statements_of(finding.program), finding.statements_before,
+                        finding.shrink_runs);
   return text + fmt::format("; {} case{}", finding.cases(), finding.cases() == 1 ? "" : "s");
 }
 
@@ -147,8 +149,12 @@ std::string issue_text(const SubjectFinding& finding, const std::string& reprodu
   for (const auto& [name, version] : finding.versions)
     text += fmt::format("- {} {}\n", name, version);
   text += fmt::format("\n## Program\n\n```\n{}```\n\n", program_of(finding));
-  text += fmt::format("## Observed, expected\n\n{}\n\n", difference_of(finding));
-  text += "Expected is what plain, unsharded PyTorch does with the same program.\n\n";
+  text += fmt::format("## Observed\n\n{}\n\n",
+                      place.observed.empty() ? difference_of(finding) : place.observed);
+  text += fmt::format("## Expected\n\n{}\n\n",
+                      place.expected.empty()
+                          ? "What plain, unsharded PyTorch does with the same program."
+                          : place.expected + " (plain, unsharded PyTorch)");
   text += fmt::format("## First bad event\n\nRank {}, statement `{}`, {}.\n\n", place.rank,
                       place.at, place.what);
   return text + fmt::format("## Reproduce\n\n```\n{}\n```\n\n{}. {}.\n", reproduce,

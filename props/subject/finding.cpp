@@ -56,8 +56,7 @@ SubjectFinding read(const OrderedJson& document, std::string_view where) {
     finding.versions.emplace_back(name, version.get<std::string>());
   document.at("seed").get_to(finding.seed);
   document.at("case").get_to(finding.case_number);
-  document.at("values").get_to(finding.values);
-  document.at("choices_before").get_to(finding.choices_before);
+  document.at("statements_before").get_to(finding.statements_before);
   document.at("shrink_runs").get_to(finding.shrink_runs);
   document.at("runs").get_to(finding.runs);
   document.at("same_runs").get_to(finding.same_runs);
@@ -104,13 +103,12 @@ std::string finding_json(const SubjectFinding& finding) {
       {"verdict", OrderedJson::parse(verdict_json(finding.verdict))},
       {"seed", finding.seed},
       {"case", finding.case_number},
-      {"choices_before", finding.choices_before},
+      {"statements_before", finding.statements_before},
       {"shrink_runs", finding.shrink_runs},
       {"runs", finding.runs},
       {"same_runs", finding.same_runs},
       {"seen", finding.seen},
-      {"program", OrderedJson::parse(program::program_line(finding.program))},
-      {"values", finding.values}};
+      {"program", OrderedJson::parse(program::program_line(finding.program))}};
   return program::json_lines(document.dump());
 }
 

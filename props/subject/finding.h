@@ -24,8 +24,7 @@ struct SubjectFinding {
   std::uint64_t seed = 0;
   std::uint64_t case_number = 0;  // that it was first seen in
   program::Program program;
-  std::vector<std::uint32_t> values;  // the choices that it is drawn from
-  std::size_t choices_before = 0;     // of the case; 0: not minimised
+  std::size_t statements_before = 0;  // of the case; 0: not minimised
   std::size_t shrink_runs = 0;
   int runs = 0;       // of the program, with one verdict wanted
   int same_runs = 0;  // of them, how many had the signature
@@ -33,7 +32,7 @@ struct SubjectFinding {
   std::map<std::string, std::uint64_t> seen;
 
   bool is_flaky() const { return same_runs < runs; }
-  bool is_minimized() const { return choices_before != 0; }
+  bool is_minimized() const { return statements_before != 0; }
   std::uint64_t cases() const;  // all that were seen
   std::string version_line() const;
   // "gradients-at-step-1a2b3c4d": the same for one engine, its settings and a signature.

@@ -27,8 +27,12 @@ DrawnCase SubjectCases::draw(program::Source source) const {
   DrawnCase drawn{.program = program::draw_with_productions(source, grammar).program,
                   .choices = source.choices(),
                   .lacking = std::nullopt};
-  if (grammar) drawn.lacking = grammar->capabilities.lack(drawn.program);
+  drawn.lacking = lack(drawn.program);
   return drawn;
+}
+
+std::optional<std::string> SubjectCases::lack(const program::Program& program) const {
+  return grammar_ ? grammar_->capabilities.lack(program) : std::nullopt;
 }
 
 DrawnCase SubjectCases::at(std::uint64_t seed, std::uint64_t number) const {

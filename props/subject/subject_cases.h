@@ -28,6 +28,8 @@ class SubjectCases {
   static Result<SubjectCases> of(std::string_view capabilities, std::string_view where);
 
   DrawnCase draw(program::Source source) const;
+  // What the subject cannot do of a program.
+  std::optional<std::string> lack(const program::Program& program) const;
   // Case `number` of a seed: the same for the same subject.
   DrawnCase at(std::uint64_t seed, std::uint64_t number) const;
 

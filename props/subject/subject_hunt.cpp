@@ -8,6 +8,7 @@
 
 #include "props/program/program_json.h"
 #include "props/program/shrink.h"
+#include "props/subject/program_reduction.h"
 
 namespace zeroproof::subject {
 namespace {
@@ -113,7 +114,7 @@ void SubjectHunt::run_case(std::uint64_t number) {
 
 // A signature that is known counts; a new one is made small.
 void SubjectHunt::note(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict) {
-  SubjectFinding seen = make(drawn, number, verdict);
+  SubjectFinding seen = make(drawn.program, number, verdict);
   if (SubjectFinding* const old = known(verdict.signature)) {
     ++old->seen[search_];
     if (old->is_minimized() || old->is_flaky()) return;
@@ -154,7 +155,7 @@ SubjectFinding* SubjectHunt::known(const std::string& signature) {
   return &mine.back();
 }
 
-SubjectFinding SubjectHunt::make(const DrawnCase& drawn, std::uint64_t number,
+SubjectFinding SubjectHunt::make(const program::Program& program, std::uint64_t number,
                                  const Verdict& verdict) const {
   SubjectFinding finding{.engine = subject_.command().engine,
                          .settings = subject_.command().settings,
@@ -162,8 +163,7 @@ SubjectFinding SubjectHunt::make(const DrawnCase& drawn, std::uint64_t number,
                          .verdict = verdict,
                          .seed = options_.seed,
                          .case_number = number,
-                         .program = drawn.program,
-                         .values = program::values_of(drawn.choices),
+                         .program = program,
                          .seen = {}};
   finding.seen[search_] = 1;
   return finding;
@@ -181,53 +181,62 @@ void SubjectHunt::confirm(SubjectFinding& finding) {
   }
 }
 
+// First the choices that it is drawn from, then the program itself.
 void SubjectHunt::minimize(SubjectFinding& finding, const program::Choices& start) {
-  const std::int64_t end_ns = watch_.now_ns() + options_.shrink_time_ns;
-  std::size_t runs = 0;
-  std::map<std::string, std::optional<Verdict>> tried;  // by program; none: another verdict
-  tried[program::program_line(finding.program)] = finding.verdict;
-  const auto try_program = [&](const DrawnCase& drawn) -> std::optional<Verdict> {
-    const auto verdict = compare(drawn.program);
-    ++runs;
-    if (!verdict || !verdict->is_finding()) return std::nullopt;
-    if (verdict->signature == finding.verdict.signature) return verdict;
-    others_.emplace_back(drawn, *verdict);
-    return std::nullopt;
-  };
+  Attempts attempts{.finding = finding,
+                    .runs_max = options_.shrink_runs * 2 / 3,
+                    .end_ns = watch_.now_ns() + options_.shrink_time_ns * 2 / 3};
+  attempts.tried[program::program_line(finding.program)] = finding.verdict;
+  SubjectFinding small = finding;
   const program::StillFails fails =
       [&](const std::vector<std::uint32_t>& values) -> std::optional<program::Choices> {
-    const bool is_over = runs >= options_.shrink_runs || watch_.now_ns() > end_ns;
-    if (is_over || report_.problem || (watch_.should_stop && watch_.should_stop()))
-      return std::nullopt;
+    if (is_spent(attempts)) return std::nullopt;
     const DrawnCase drawn = cases_.draw(program::Source(values));
-    if (drawn.lacking) return std::nullopt;
-    const auto [at, is_new] = tried.try_emplace(program::program_line(drawn.program));
-    if (is_new) at->second = try_program(drawn);
-    if (!at->second) return std::nullopt;
+    if (drawn.lacking || !still_fails(attempts, drawn.program)) return std::nullopt;
     return drawn.choices;
   };
   const program::Shrunk shrunk = program::shrink(start, fails, kShrinkAttempts);
-  SubjectFinding small = finding;
-  small.values = program::values_of(shrunk.choices);
-  DrawnCase drawn = cases_.draw(program::Source(small.values));
-  small.verdict = tried[program::program_line(drawn.program)].value_or(finding.verdict);
-  small.program = std::move(drawn.program);
-  small.choices_before = finding.values.size();
-  small.shrink_runs = runs;
+  small.program = cases_.draw(program::Source(program::values_of(shrunk.choices))).program;
+  attempts.runs_max = options_.shrink_runs;
+  attempts.end_ns += options_.shrink_time_ns / 3;
+  small.program = reduced(small.program, [&](const program::Program& program) {
+    return !is_spent(attempts) && !cases_.lack(program) && still_fails(attempts, program);
+  });
+  if (const auto& verdict = attempts.tried[program::program_line(small.program)])
+    small.verdict = *verdict;
+  small.statements_before = statements_of(finding.program);
+  small.shrink_runs = attempts.runs;
   confirm(small);
   if (!small.is_flaky()) finding = std::move(small);
 }
 
-// They are findings, too; each of them may meet others.
+bool SubjectHunt::is_spent(const Attempts& attempts) const {
+  return attempts.runs >= attempts.runs_max || watch_.now_ns() > attempts.end_ns ||
+         report_.problem || (watch_.should_stop && watch_.should_stop());
+}
+
+// A program runs once, however often it is asked for.
+bool SubjectHunt::still_fails(Attempts& attempts, const program::Program& program) {
+  const auto [at, is_new] = attempts.tried.try_emplace(program::program_line(program));
+  if (!is_new) return at->second.has_value();
+  ++attempts.runs;
+  const auto verdict = compare(program);
+  if (!verdict || !verdict->is_finding()) return false;
+  if (verdict->signature == attempts.finding.verdict.signature)
+    at->second = verdict;
+  else
+    others_.emplace(verdict->signature, std::pair(program, *verdict));
+  return at->second.has_value();
+}
+
+// They are findings, too, which are not made smaller than they are: each would meet others.
 void SubjectHunt::note_others(std::uint64_t number) {
-  while (!others_.empty() && !report_.problem) {
-    const auto other = std::move(others_.back());
-    others_.pop_back();
-    const std::string& signature = other.second.signature;
-    const auto is_its = [&](const SubjectFinding& one) {
-      return one.verdict.signature == signature;
-    };
-    if (std::ranges::none_of(report_.findings, is_its)) note(other.first, number, other.second);
+  for (auto& [signature, other] : std::exchange(others_, {})) {
+    if (known(signature) != nullptr || report_.problem) continue;
+    SubjectFinding finding = make(other.first, number, other.second);
+    confirm(finding);
+    report_.findings.push_back(std::move(finding));
+    save(report_.findings.back());
   }
 }
 

@@ -64,6 +64,15 @@ class SubjectHunt {
   HuntReport run();
 
  private:
+  // The tries of making one finding small.
+  struct Attempts {
+    const SubjectFinding& finding;
+    std::size_t runs_max;
+    std::int64_t end_ns;
+    std::size_t runs = 0;
+    std::map<std::string, std::optional<Verdict>> tried = {};  // by program; none: another verdict
+  };
+
   bool should_end() const;
   bool is_over() const;
   bool wants_minimizing(const SubjectFinding& finding) const;
@@ -72,9 +81,12 @@ class SubjectHunt {
   void run_case(std::uint64_t number);
   void note(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict);
   SubjectFinding* known(const std::string& signature);
-  SubjectFinding make(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict) const;
+  SubjectFinding make(const program::Program& program, std::uint64_t number,
+                      const Verdict& verdict) const;
   void confirm(SubjectFinding& finding);
   void minimize(SubjectFinding& finding, const program::Choices& start);
+  bool is_spent(const Attempts& attempts) const;
+  bool still_fails(Attempts& attempts, const program::Program& program);
   void note_others(std::uint64_t number);
   void save(SubjectFinding& finding);
   void save_all();
@@ -87,7 +99,8 @@ class SubjectHunt {
   HuntReport report_;
   std::string search_;  // its name in the folder
   std::int64_t start_ns_ = 0;
-  std::vector<std::pair<DrawnCase, Verdict>> others_;  // findings that minimising met
+  // Findings of other signatures that minimising met, by signature.
+  std::map<std::string, std::pair<program::Program, Verdict>> others_;
 };
 
 // How often a program has the signature of its finding, in so many runs. Nothing of the finding is

@@ -35,7 +35,9 @@ Difference difference_of(const OrderedJson& document) {
   return {.rank = number_in<int>(document, "rank"),
           .at = text_in(document, "at"),
           .what = text_in(document, "what"),
-          .text = text_in(document, "text")};
+          .text = text_in(document, "text"),
+          .observed = text_in(document, "observed"),
+          .expected = text_in(document, "expected")};
 }
 
 // Words, or an object of words.
@@ -43,11 +45,12 @@ std::optional<KnownFinding> known_in(const OrderedJson& document) {
   const auto at = document.find("known");
   if (at == document.end() || at->is_null()) return std::nullopt;
   if (at->is_string())
-    return KnownFinding{.name = at->get<std::string>(), .verdict = "", .issue = ""};
+    return KnownFinding{.name = at->get<std::string>(), .verdict = "", .issue = "", .text = ""};
   if (!at->is_object()) return std::nullopt;
   return KnownFinding{.name = text_in(*at, "name"),
                       .verdict = text_in(*at, "verdict"),
-                      .issue = text_in(*at, "issue")};
+                      .issue = text_in(*at, "issue"),
+                      .text = text_in(*at, "text")};
 }
 
 // What differs and at which kind of statement.
@@ -99,14 +102,15 @@ std::string verdict_json(const Verdict& verdict) {
   OrderedJson document = {{"status", std::string(name_of(verdict.status))},
                           {"signature", verdict.signature}};
   if (verdict.difference)
-    document["difference"] = {{"rank", verdict.difference->rank},
-                              {"at", verdict.difference->at},
-                              {"what", verdict.difference->what},
-                              {"text", verdict.difference->text}};
+    document["difference"] = {
+        {"rank", verdict.difference->rank},         {"at", verdict.difference->at},
+        {"what", verdict.difference->what},         {"text", verdict.difference->text},
+        {"observed", verdict.difference->observed}, {"expected", verdict.difference->expected}};
   if (verdict.known)
     document["known"] = {{"name", verdict.known->name},
                          {"verdict", verdict.known->verdict},
-                         {"issue", verdict.known->issue}};
+                         {"issue", verdict.known->issue},
+                         {"text", verdict.known->text}};
   if (!verdict.detail.empty()) document["detail"] = verdict.detail;
   return document.dump();
 }

@@ -31,16 +31,19 @@ constexpr std::string_view name_of(Status status) {
 // The first place where a rank saw something else.
 struct Difference {
   int rank = 0;
-  std::string at;    // "/3/step": the statement by index and kind
-  std::string what;  // gradients, parameters, loss, optimizer_state, error, crash, hang
-  std::string text;  // one line
+  std::string at;        // "/3/step": the statement by index and kind
+  std::string what;      // gradients, parameters, loss, optimizer_state, error, crash, hang
+  std::string text;      // one line
+  std::string observed;  // where the subject says them apart
+  std::string expected;
 };
 
 // A finding that was there before: a public report, or a documented limit.
 struct KnownFinding {
   std::string name;
-  std::string verdict;  // defect, documented limit, ours; or empty
+  std::string verdict;  // defect, limit, ours; or empty
   std::string issue;    // where; or empty
+  std::string text;     // what it is about; or empty
 };
 
 struct Verdict {

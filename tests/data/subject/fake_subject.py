@@ -8,20 +8,9 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
-CAPABILITIES = {
-    "schema": "zeroproof.capabilities/1",
-    "subject": "fake",
-    "modules": {"linear": {"outputs": [1, 2, 3]}, "sequential": {}},
-    "statements": {
-        "forward": {},
-        "backward": {"engine": "set", "retain_graph": True},
-        "step": {},
-        "zero_grad": {},
-    },
-    "world": {"ranks": [1, 2]},
-    "config": {"/gradient_accumulation_steps": True},
-}
+CAPABILITIES = Path(__file__).parent.parent / "capabilities/small.json"
 
 
 def kinds_of(body):
@@ -99,7 +88,7 @@ def main():
         "engine": engine,
         "options": {},
         "versions": {"fake": "1.0"},
-        "capabilities": CAPABILITIES,
+        "capabilities": json.loads(CAPABILITIES.read_text(encoding="utf-8")),
     }
     print(json.dumps(hello), flush=True)
     subject = Subject()
