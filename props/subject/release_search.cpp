@@ -1,6 +1,7 @@
 #include "props/subject/release_search.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace zeroproof::subject {
 
@@ -8,7 +9,7 @@ bool ReleaseSearch::run(std::optional<std::size_t> found_in) {
   if (tried_.empty()) return true;
   const auto last = tried_.size() - 1;
   if (found_in && !attempt(*found_in)) return false;
-  return attempt_end(0, 1) && attempt_end(last, -1) && narrow();
+  return attempt_end(0, 1) && attempt_end(last, -1) && look_for_one() && narrow();
 }
 
 bool ReleaseSearch::attempt(std::size_t at) {
@@ -23,6 +24,17 @@ bool ReleaseSearch::attempt_end(std::size_t from, std::ptrdiff_t step) {
     if (!attempt(at)) return false;
     if (tried_[at] != Presence::cannot_run) break;
   }
+  return true;
+}
+
+// Halves, quarters, and so on, until one has the finding.
+bool ReleaseSearch::look_for_one() {
+  const auto has_one = [&] {
+    return std::find(tried_.begin(), tried_.end(), Presence::present) != tried_.end();
+  };
+  for (std::size_t step = std::bit_ceil(tried_.size()); step > 0; step /= 2)
+    for (std::size_t at = step; at < tried_.size() && !has_one(); at += step)
+      if (!attempt(at)) return false;
   return true;
 }
 

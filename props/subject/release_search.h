@@ -21,8 +21,9 @@ struct PresenceChange {
 };
 
 // Looks for the releases at which a finding comes and goes, without running all of them: the ends
-// of the list and the release of the finding are tried, then the middle of each two neighbours that
-// differ. A change and its undoing between two that agree stay unseen.
+// of the list and the release of the finding are tried, where none has it the others until one has,
+// then the middle of each two neighbours that differ. A change and its undoing between two that
+// agree stay unseen.
 class ReleaseSearch {
  public:
   // Called once a release, by its place. Nothing: the search ends there.
@@ -43,6 +44,7 @@ class ReleaseSearch {
  private:
   bool attempt(std::size_t at);
   bool attempt_end(std::size_t from, std::ptrdiff_t step);
+  bool look_for_one();
   bool narrow();
   std::vector<std::size_t> known() const;
   std::optional<std::size_t> middle_of(std::size_t before, std::size_t after) const;

@@ -69,7 +69,8 @@ def pytest_collection_modifyitems(
     """Adds one test, whose findings are tests of their own."""
     engine = config.getoption("zeroproof_engine")
     if engine:
-        items.append(HuntItem.from_parent(session, name=f"zeroproof[{engine}]"))
+        name = f"zeroproof/{engine}"
+        items.append(HuntItem.from_parent(session, name=name, nodeid=name))
 
 
 class HuntItem(pytest.Item):

@@ -79,7 +79,7 @@ TEST(Completion, Of_bash_offers_flags_and_their_values) {
         .out;
   };
   EXPECT_EQ("replay\n", offered("zeroproof rep"));
-  EXPECT_EQ("--policy\n", offered("zeroproof replay --poli"));
+  EXPECT_EQ("--policy-command\n", offered("zeroproof replay --policy-c"));
   EXPECT_EQ("always\n", offered("zeroproof replay --color alw"));
 }
 

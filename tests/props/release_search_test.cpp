@@ -47,12 +47,13 @@ INSTANTIATE_TEST_SUITE_P(
         SearchCase{"came", ".....xxxxxxxxxxx", {}, {{4, 5, kComes}}, 6},
         SearchCase{"went", "xxxxxxxxxxxxxx..", {}, {{13, 14, kGoes}}, 6},
         SearchCase{"came_and_went", "...xxxx.........", 5, {{2, 3, kComes}, {6, 7, kGoes}}, 9},
-        SearchCase{"unseen", "...xxxx.........", {}, {}, 2}, SearchCase{"always", "xxxx", 2, {}, 3},
+        SearchCase{"between", "...xxxx.........", {}, {{2, 3, kComes}, {6, 7, kGoes}}, 9},
+        SearchCase{"never", "......", {}, {}, 6}, SearchCase{"always", "xxxx", 2, {}, 3},
         SearchCase{"holes", "..??xx", {}, {{1, 4, kComes}}, 6},
         SearchCase{"ends_cannot_run", "??..xx?", {}, {{3, 4, kComes}}, 7},
         SearchCase{"none_runs", "???", 1, {}, 3}, SearchCase{"one", "x", 0, {}, 1},
         SearchCase{"no_release", "", {}, {}, 0}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& one) { return std::string(one.param.name); });
 
 TEST(Release, A_search_that_is_ended_keeps_what_it_knows) {
   int tries = 0;
