@@ -26,6 +26,8 @@ class NoKernels final : public Kernels {
   void count_non_finite(Stream&, const Span&, const Span&) override {}
   void adam(Stream&, const AdamUpdate&) override {}
   void sgd(Stream&, const SgdUpdate&) override {}
+  void clip_factor(Stream&, const Span&, const Span&, const ClipRule&) override {}
+  void scale_by(Stream&, const Span&, const Span&) override {}
   std::vector<double> read(Stream&, const Span& source) override {
     return std::vector<double>(static_cast<std::size_t>(source.elements), 0.0);
   }
@@ -45,6 +47,7 @@ class IdleRuntime final : public Runtime {
   Stream& stream(StreamRole role) override { return host_.stream(role); }
   Stream& user_stream(StreamIndex index) override { return host_.user_stream(index); }
   ProcessGroup& group(GroupKind kind) override { return host_.group(kind); }
+  GraphCapture* graphs() override { return host_.graphs(); }
   std::optional<std::string> poll_error() override { return host_.poll_error(); }
   Journal* journal() override { return nullptr; }
   FaultPoint* faults() override { return nullptr; }

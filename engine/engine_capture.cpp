@@ -10,6 +10,11 @@ std::string Engine::Core::capture_obstacle() const {
   if (learning_rates_.has_schedule())
     return "/scheduler moves the learning rate from step to step, and a replay has that of the "
            "capture; leave out the scheduler";
+  const OptimizerConfig& optimizer = config_.optimizer;
+  const bool has_momentum = optimizer.type == OptimizerType::sgd && optimizer.sgd.momentum != 0.0;
+  if (has_momentum && counters_.global_steps == counters_.skipped_steps)
+    return "the first step of SGD fills its momentum buffers, and each replay would fill them "
+           "again; take one step first";
   if (tracker_.is_backward_running() || has_unreduced_gradients_ || counters_.backwards > 0)
     return "a window of gradients is open; capture from one step to the next";
   return {};

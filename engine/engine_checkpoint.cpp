@@ -5,6 +5,7 @@
 #include "engine/checkpoint/checkpoint_store.h"
 #include "engine/engine_core.h"
 #include "engine/files/posix_file_system.h"
+#include "engine/patient_work.h"
 
 namespace zeroproof {
 namespace {
@@ -13,10 +14,18 @@ FileSystem& files_of(const EngineCheckpointOptions& options) {
   return options.files ? *options.files : posix_file_system();
 }
 
-Result<void> write_checkpoint(TrainingState state, const std::string& folder,
-                              const EngineCheckpointOptions& options) {
-  if (options.store) return options.store->save(std::move(state), folder, options.tag);
-  return save_checkpoint(state, files_of(options), folder, {.tag = options.tag});
+ParallelRank rank_in(const ProcessGroup& group) {
+  return {.rank = group.rank(), .size = group.size()};
+}
+
+// Given ones, and that of all others for those.
+std::map<std::string, PartitionRule> rules_of(const ZeroParameters& parameters,
+                                              const EngineCheckpointOptions& options) {
+  std::map<std::string, PartitionRule> rules = options.partition_rules;
+  if (options.other_parameters == PartitionRule()) return rules;
+  for (const ZeroParameter& parameter : parameters)
+    rules.emplace(parameter.name, options.other_parameters);
+  return rules;
 }
 
 Result<TrainingState> read_checkpoint(const std::string& folder,
@@ -46,12 +55,25 @@ Result<void> Engine::Core::all_ranks_succeeded(Result<void> result) {
   context_.kernels().fill(stream, Span::of(failed), result ? 0.0 : 1.0);
   ProcessGroup& ranks = context_.data.group();
   ranks.wait(ranks.all_reduce(stream, Span::of(failed), ReduceOp::sum), stream);
+  if (context_.tensor.size() > 1) {
+    ProcessGroup& parts = context_.tensor.group();
+    parts.wait(parts.all_reduce(stream, Span::of(failed), ReduceOp::sum), stream);
+  }
   const double failures = context_.kernels().read(stream, Span::of(failed)).front();
   if (!result || failures == 0.0) return result;
   return fail(ErrorCode::cannot_run, "another rank could not: see its message");
 }
 
-// Values are whole after the getters, so one rank writes for all.
+// A store is as fast as memory, and for the rank's own thread.
+void Engine::Core::run_for_files(const EngineCheckpointOptions& given, const Work& work) {
+  if (given.store == nullptr)
+    run_patiently(context_, work);
+  else if (work)
+    work({});
+}
+
+// Values are whole over the data group after the getters, so one rank of it writes for all; each
+// tensor-parallel rank has a part of its own.
 Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                            const EngineCheckpointOptions& given) {
   const Events::Call call(context_.events, "engine.save_checkpoint");
@@ -65,8 +87,19 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                    .skipped_steps = counters_.skipped_steps,
                                    .global_samples = counters_.global_samples}};
   learning_rates_.save(state);
+  state.partition_rules = rules_of(context_.parameters, given);
   Result<void> own;
-  if (is_writer) own = write_checkpoint(std::move(state), folder, given);
+  const auto write = [&](const WorkBarrier& barrier) {
+    if (given.store != nullptr) {
+      own = given.store->save(std::move(state), folder, given.tag);
+      return;
+    }
+    const SaveOptions options{.tag = given.tag,
+                              .place = {.tensor = rank_in(context_.tensor.group())},
+                              .barrier = barrier};
+    own = zeroproof::save_checkpoint(state, files_of(given), folder, options);
+  };
+  run_for_files(given, is_writer ? Work(write) : Work());
   return all_ranks_succeeded(own);
 }
 
@@ -82,7 +115,9 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
     wanted.tensor_parallel = ParallelRank{.rank = tensor.rank(), .size = tensor.size()};
   for (const ParameterGroup& group : parameter_groups()) wanted.groups.push_back(group.parameters);
 
-  auto loaded = read_checkpoint(folder, given, wanted);
+  Result<TrainingState> loaded;
+  const auto read = [&](const WorkBarrier&) { loaded = read_checkpoint(folder, given, wanted); };
+  run_for_files(given, read);
   if (loaded && given.restores_scheduler)
     if (auto fits = learning_rates_.check(*loaded, folder); !fits)
       loaded = tl::unexpected(fits.error());

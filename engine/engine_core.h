@@ -9,6 +9,7 @@
 #include "engine/captured_iteration.h"
 #include "engine/checkpoint/training_state.h"
 #include "engine/loss_factor.h"
+#include "engine/patient_work.h"
 #include "engine/schedule/learning_rates.h"
 #include "engine/zero/zero_context.h"
 #include "engine/zero/zero_optimizer.h"
@@ -106,6 +107,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   void on_observed_gradient(ZeroParameter& parameter);
   Tensor on_leaf_gradient(const Tensor& grad);
 
+  void tell_configuration();  // to the events, once
   void begin_forward();
   TensorList run_module(const TensorList& inputs);
   bool hook_outputs(const TensorList& outputs, const std::shared_ptr<ForwardRecord>& record);
@@ -123,6 +125,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
 
   std::vector<ParameterGroup> parameter_groups() const;
   Result<void> all_ranks_succeeded(Result<void> result);
+  using Work = std::function<void(const WorkBarrier&)>;
+  void run_for_files(const EngineCheckpointOptions& given, const Work& work);
   double gas() const { return static_cast<double>(config_.gradient_accumulation_steps); }
   bool is_zero() const { return optimizer_->is_zero(); }
   bool is_exact() const { return options_.policy == "exact"; }

@@ -36,8 +36,12 @@ TensorList Engine::Core::forward(TensorList inputs) {
   return outputs;
 }
 
-void Engine::Core::begin_forward() {
+void Engine::Core::tell_configuration() {
   if (!std::exchange(is_configuration_told_, true)) mark_configuration(context_);
+}
+
+void Engine::Core::begin_forward() {
+  tell_configuration();
   context_.events.set_steps(counters_.micro_steps, counters_.global_steps);
   if (!context_.upstream.stale_boundary_before_prologue) refresh_boundary();
   if (!is_zero()) return;

@@ -35,6 +35,7 @@ void Engine::Core::set_boundary(bool is_boundary) {
                       "set_gradient_accumulation_boundary needs managed_gradient_accumulation: "
                       "without it step() is the boundary");
   }
+  tell_configuration();
   boundary_override_ = is_boundary;
   context_.events.mark(is_boundary ? "gradient_accumulation_boundary:true"
                                    : "gradient_accumulation_boundary:false");

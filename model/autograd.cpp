@@ -6,6 +6,7 @@
 #include "model/accumulate_grad.h"
 #include "model/graph_root.h"
 #include "model/input_buffer.h"
+#include "model/task_end.h"
 #include "zeroproof/internal/model/grad_thread.h"
 #include "zeroproof/internal/model/graph_task.h"
 #include "zeroproof/model/autograd_error.h"
@@ -123,8 +124,7 @@ TensorList Autograd::run(const BackwardCall& call, TensorList grads) {
       listener->on_graph_task_begin(task->id(), call.keeps_graph);
     drive(task);
     --tasks_under_way_;
-    for (GraphTaskListener* listener : std::vector(listeners_.rbegin(), listeners_.rend()))
-      listener->on_graph_task_end(task->id(), task->error != nullptr);
+    tell_task_end(listeners_, task->id(), task->error != nullptr);
     if (task->error) std::rethrow_exception(task->error);
     if (observer_) observer_->on_backward_end(nullptr);
     return std::move(task->captured());

@@ -1,6 +1,7 @@
 #include "model/open_graph_task.h"
 
 #include "model/check.h"
+#include "model/task_end.h"
 #include "zeroproof/internal/model/grad_thread.h"
 
 namespace zeroproof {
@@ -51,8 +52,7 @@ void OpenGraphTask::close(bool raised) {
   --autograd_.tasks_under_way_;
   const GraphTaskId id = task_->id();
   task_.reset();
-  for (auto it = autograd_.listeners_.rbegin(); it != autograd_.listeners_.rend(); ++it)
-    (*it)->on_graph_task_end(id, raised);
+  tell_task_end(autograd_.listeners_, id, raised);
 }
 
 }  // namespace zeroproof

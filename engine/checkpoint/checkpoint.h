@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/parallel_place.h"
 #include "engine/checkpoint/training_state.h"
 #include "zeroproof/engine/files/file_system.h"
 #include "zeroproof/model/dtype.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/checkpoint/partition_rule.h"
+#include "engine/checkpoint/parallel_place.h"
 
 namespace zeroproof {
 

@@ -42,10 +42,26 @@ std::string read_name(const json& value) {
   return std::move(*name);
 }
 
+// A whole number from `least` to what a double holds exactly: sums of a few are no overflow.
+constexpr std::int64_t kLargest = std::int64_t{1} << 53;
+constexpr std::int64_t kNever = -1;  // a step that has not been
+
+std::int64_t read_number(const json& value, std::int64_t least = 0) {
+  const auto number = value.is_number_integer() ? value.get<std::int64_t>() : least - 1;
+  if (number < least || number > kLargest) throw Malformed(value.dump() + " as a number");
+  return number;
+}
+
 int read_size(const json& value) {
-  const auto size = value.get<std::int64_t>();
+  const std::int64_t size = read_number(value);
   if (size < 1 || size > kRanksMax) throw Malformed(value.dump() + " ranks");
   return static_cast<int>(size);
+}
+
+Shape read_shape(const json& value) {
+  Shape shape;
+  for (const json& size : value) shape.push_back(read_number(size));
+  return shape;
 }
 
 json to_json(const FileRecord& file) {
@@ -69,11 +85,11 @@ json to_json(const PartitionRule& rule) {
 }
 
 PartitionRule read_rule(const json& value) {
-  PartitionRule rule{.axis = value.at("axis").get<std::int64_t>(),
-                     .sub_parameters = value.at("sub_parameters").get<Shape>(),
-                     .partition_sizes = value.at("partition_sizes").get<Shape>(),
-                     .vocabulary_rows = value.at("vocabulary_rows").get<std::int64_t>(),
-                     .experts = value.at("experts").get<std::int64_t>(),
+  PartitionRule rule{.axis = read_number(value.at("axis")),
+                     .sub_parameters = read_shape(value.at("sub_parameters")),
+                     .partition_sizes = read_shape(value.at("partition_sizes")),
+                     .vocabulary_rows = read_number(value.at("vocabulary_rows")),
+                     .experts = read_number(value.at("experts")),
                      .note = read_name(value.at("note"))};
   bool is_known = false;
   for (const auto& [kind, name] : kKinds) {
@@ -115,10 +131,10 @@ json to_json(const LossScaler::State& state) {
 
 LossScaler::State read_loss_scaler(const json& value) {
   return {.scale = value.at("scale").get<double>(),
-          .iteration = value.at("iteration").get<std::int64_t>(),
-          .last_overflow = value.at("last_overflow").get<std::int64_t>(),
-          .hysteresis = value.at("hysteresis").get<std::int64_t>(),
-          .growth_tracker = value.at("growth_tracker").get<std::int64_t>()};
+          .iteration = read_number(value.at("iteration")),
+          .last_overflow = read_number(value.at("last_overflow"), kNever),
+          .hysteresis = read_number(value.at("hysteresis"), -kLargest),
+          .growth_tracker = read_number(value.at("growth_tracker"))};
 }
 
 json to_json(const TrainingCounters& counters) {
@@ -129,10 +145,10 @@ json to_json(const TrainingCounters& counters) {
 }
 
 TrainingCounters read_counters(const json& value) {
-  return {.micro_steps = value.at("micro_steps").get<std::int64_t>(),
-          .global_steps = value.at("global_steps").get<std::int64_t>(),
-          .skipped_steps = value.at("skipped_steps").get<std::int64_t>(),
-          .global_samples = value.at("global_samples").get<std::int64_t>()};
+  return {.micro_steps = read_number(value.at("micro_steps")),
+          .global_steps = read_number(value.at("global_steps")),
+          .skipped_steps = read_number(value.at("skipped_steps")),
+          .global_samples = read_number(value.at("global_samples"))};
 }
 
 json to_json(const SchedulerState& state) {
@@ -140,12 +156,8 @@ json to_json(const SchedulerState& state) {
 }
 
 SchedulerState read_scheduler(const json& value) {
-  SchedulerState state{
-      .type = read_name(value.at("type")),
-      .last_batch_iteration = value.at("last_batch_iteration").get<std::int64_t>()};
-  if (state.last_batch_iteration < -1)
-    throw Malformed(fmt::format("last_batch_iteration {}", state.last_batch_iteration));
-  return state;
+  return {.type = read_name(value.at("type")),
+          .last_batch_iteration = read_number(value.at("last_batch_iteration"), kNever)};
 }
 
 PartManifest read_part(const json& value) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/checkpoint/parallel_place.h"
 #include "engine/checkpoint/training_state.h"
 #include "zeroproof/model/result.h"
 

@@ -80,7 +80,11 @@ Result<FullTensor> parse_tensor(std::string_view bytes, const std::string& path)
     const auto dtype = dtype_of(header.at("dtype").get<std::string>());
     const auto name = unescaped_name(header.at("name").get<std::string>());
     if (!dtype || !name) return no_tensor(path, "its dtype or name is unknown");
-    FullTensor tensor{*name, header.at("shape").get<Shape>(), {}};
+    FullTensor tensor{*name, {}, {}};
+    for (const auto& size : header.at("shape")) {
+      if (!size.is_number_integer()) return no_tensor(path, "its shape has no whole numbers");
+      tensor.sizes.push_back(size.get<std::int64_t>());
+    }
     if (bytes_of(tensor.sizes, *dtype, data.size()) != data.size()) {
       return no_tensor(path, "its shape and its size differ");
     }

@@ -223,12 +223,17 @@ Result<TensorPart> cut_by_kind(FullTensor whole, const PartitionRule& rule, Para
 }  // namespace
 
 std::string problem_of(const PartitionRule& rule) {
-  const auto is_negative = [](std::int64_t number) { return number < 0; };
-  if (rule.axis < 0 || rule.vocabulary_rows < 0 || rule.experts < 0 ||
-      std::ranges::any_of(rule.sub_parameters, is_negative) ||
-      std::ranges::any_of(rule.partition_sizes, is_negative)) {
-    return "its partition rule has a negative number";
+  // What many of these numbers add up to, and one of them times a number of ranks, is an int64.
+  constexpr std::int64_t kLargest = std::int64_t{1} << 40;
+  constexpr std::size_t kMostWidths = std::size_t{1} << 16;
+  const auto is_wrong = [](std::int64_t number) { return number < 0 || number > kLargest; };
+  if (is_wrong(rule.axis) || is_wrong(rule.vocabulary_rows) || is_wrong(rule.experts) ||
+      std::ranges::any_of(rule.sub_parameters, is_wrong) ||
+      std::ranges::any_of(rule.partition_sizes, is_wrong)) {
+    return fmt::format("its partition rule has a number that is negative or above {}", kLargest);
   }
+  if (rule.sub_parameters.size() > kMostWidths || rule.partition_sizes.size() > kMostWidths)
+    return fmt::format("its partition rule has more than {} widths", kMostWidths);
   if (rule.experts > 0 && rule.kind == PartitionKind::vocabulary) {
     return "its partition rule says vocabulary and experts";
   }

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/checkpoint/partition_rule.h"
+#include "engine/checkpoint/parallel_place.h"
 #include "zeroproof/engine/full_tensor.h"
+#include "zeroproof/engine/partition_rule.h"
 #include "zeroproof/model/result.h"
 
 namespace zeroproof {

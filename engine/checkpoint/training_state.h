@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/checkpoint/partition_rule.h"
 #include "engine/precision/loss_scaler.h"
 #include "engine/schedule/scheduler_state.h"
 #include "zeroproof/engine/full_tensor.h"
+#include "zeroproof/engine/partition_rule.h"
 
 namespace zeroproof {
 

@@ -55,11 +55,10 @@ Communicator::Issued Communicator::issue(std::string_view op, std::int64_t bytes
 }
 
 Work Communicator::finish(const Issued& issued, Work work) {
-  if (issued.is_async) {
-    outstanding_[work.sequence] = issued;
-  } else {
+  if (!issued.is_async)
     complete(issued);
-  }
+  else if (events_.is_on())
+    outstanding_[work.sequence] = issued;
   return work;
 }
 

@@ -62,6 +62,9 @@ class Communicator {
   }
   // Of one that was issued asynchronously.
   void wait(Work work, Stream& stream);
+  // Of one that was issued asynchronously, and for which nobody will wait.
+  void forget(Work work) { outstanding_.erase(work.sequence); }
+  std::size_t outstanding() const { return outstanding_.size(); }  // that events will be told of
 
  private:
   struct Issued {

@@ -8,6 +8,25 @@
 #include "model/check.h"
 
 namespace zeroproof {
+namespace {
+
+// Windows that were opened to be read, and are closed again where a gather fails, too.
+class ClosedAfterwards {
+ public:
+  ClosedAfterwards(std::deque<FlatGroup>& groups, bool closes) : groups_(groups), closes_(closes) {}
+  ~ClosedAfterwards() {
+    for (FlatGroup& group : groups_)
+      if (closes_) group.clear_accumulator();
+  }
+  ClosedAfterwards(const ClosedAfterwards&) = delete;
+  ClosedAfterwards& operator=(const ClosedAfterwards&) = delete;
+
+ private:
+  std::deque<FlatGroup>& groups_;
+  bool closes_;
+};
+
+}  // namespace
 
 // A group's buffer from the slices of all ranks that share it.
 std::vector<double> FlatOptimizer::whole(const FlatGroup& group, const Tensor& slice) const {
@@ -35,13 +54,16 @@ std::vector<FullTensor> FlatOptimizer::full_gradients() {
   const auto is_open = [](const FlatGroup& group) { return group.has_accumulated(); };
   const bool has_window = std::ranges::any_of(groups_, is_open);
   const double scale = context_.loss_scaler.scale();
-  std::vector<FullTensor> gradients = full("", [](FlatGroup& group) {
-    group.step_gradient();
-    return group.grad_accumulator();
-  });
+  std::vector<FullTensor> gradients;
+  {
+    const ClosedAfterwards closed(groups_, !has_window);
+    gradients = full("", [](FlatGroup& group) {
+      group.step_gradient();
+      return group.grad_accumulator();
+    });
+  }
   if (!has_window) {
     // Nothing is reduced yet: the local sums, as upstream's getter has them.
-    for (FlatGroup& group : groups_) group.clear_accumulator();
     std::size_t next = 0;
     for (const FlatGroup& group : groups_)
       for (const ZeroParameter* parameter : group.parameters()) {

@@ -158,7 +158,7 @@ void GathersAhead::wait_up_to(std::size_t end) {
 }
 
 void GathersAhead::forget() {
-  for (Piece& piece : pieces_) piece.work = {};
+  for (Piece& piece : pieces_) context_.data.forget(std::exchange(piece.work, {}));
   queued_ = awaited_ = pieces_.size();
   expect();
 }

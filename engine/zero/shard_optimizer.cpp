@@ -12,7 +12,9 @@ std::vector<std::string_view> moment_names(const OptimizerConfig& config) {
 }
 
 // An update reads a narrower gradient exactly; only what happens to it before is rounded to it.
-bool is_read_as_it_is(const OptimizerConfig& config, const GradientDivisor& divisor) {
+bool is_read_as_it_is(const OptimizerConfig& config, DType master,
+                      const GradientDivisor& divisor) {
+  if (master != DType::float32) return false;
   const bool decays_gradient = config.adam.weight_decay != 0.0 && !config.adam.is_decay_decoupled;
   return divisor.is_one() && config.type != OptimizerType::sgd && !decays_gradient;
 }
@@ -51,7 +53,7 @@ void ShardOptimizer::step(Stream& stream, Span master, Span grad, const Gradient
 void ShardOptimizer::update_part(Stream& stream, std::int64_t begin, Span master, Span grad,
                                  const GradientDivisor& divisor, Span lp) {
   Tensor cast;
-  if (grad.dtype() != master.dtype() && !is_read_as_it_is(config_, divisor)) {
+  if (grad.dtype() != master.dtype() && !is_read_as_it_is(config_, master.dtype(), divisor)) {
     cast = runtime_.memory().allocate(grad.elements, master.dtype(), placement_);
     runtime_.kernels().copy(stream, Span::of(cast), grad);
     grad = Span::of(cast);

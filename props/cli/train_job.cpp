@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "props/cli/common_flags.h"
 #include "props/cli/environment.h"
 
@@ -17,6 +19,10 @@ void JobFlags::declare(Flags& flags) {
                   {"FOLDER",
                    "of several processes: where they find each other (default: at MASTER_ADDR and "
                    "MASTER_PORT)"});
+  flags.add_value("store-token", store_token_,
+                  {"FILE",
+                   "of several processes that meet at MASTER_ADDR: a file (mode 600) with a secret "
+                   "of 16 bytes or more (default: ZEROPROOF_STORE_TOKEN)"});
   flags.add_value("timeout", timeout_,
                   {"SECONDS", "how long a rank waits for others (default 60)"});
 }
@@ -38,10 +44,12 @@ Result<void> JobFlags::read(const std::string& runtime) {
                 fmt::format("train: --runtime sim: one process simulates all ranks, and {} started "
                             "{} of them",
                             launch_->launcher, launch_->size));
-  if (!has_several() && !store_.empty())
-    return fail(ErrorCode::usage,
-                "train: --store: this process is alone; start several with torchrun, mpirun or "
-                "srun");
+  for (const auto& [flag, value] : {std::pair("store", &store_), {"store-token", &store_token_}})
+    if (!has_several() && !value->empty())
+      return fail(ErrorCode::usage,
+                  fmt::format("train: --{}: this process is alone; start several with torchrun, "
+                              "mpirun or srun",
+                              flag));
   return {};
 }
 
@@ -65,8 +73,9 @@ Result<std::string> JobFlags::world_size(const std::string& given) const {
 
 Result<std::shared_ptr<Job>> JobFlags::join() const {
   if (!has_several()) return std::shared_ptr<Job>();
-  auto job = Job::join(*launch_,
-                       {.store_folder = store_, .timeout = std::chrono::milliseconds(timeout_ms_)});
+  auto job = Job::join(*launch_, {.store_folder = store_,
+                                  .store_token_file = store_token_,
+                                  .timeout = std::chrono::milliseconds(timeout_ms_)});
   if (!job) return fail(job.error().code, "train: " + job.error().text);
   return job;
 }

@@ -33,6 +33,7 @@ class JobFlags {
 
  private:
   std::string store_;
+  std::string store_token_;
   std::string timeout_;
   std::int64_t timeout_ms_ = 60'000;
   std::optional<Launch> launch_;

@@ -104,13 +104,14 @@ std::string read_pickle_document(ByteSource& source, DumpSink& sink) {
   if (!document) return document.error();
   const PickleValue& root = document->values[document->root];
   if (root.kind != PickleKind::dict) return "the pickle holds no dict";
-  for (std::size_t at = 0; at + 1 < root.items.size(); at += 2) {
-    const std::string_view key = document->values[root.items[at]].text;
-    const PickleValue& value = document->values[root.items[at + 1]];
+  const std::span<const std::uint32_t> members = document->items(root);
+  for (std::size_t at = 0; at + 1 < members.size(); at += 2) {
+    const std::string_view key = document->text(document->values[members[at]]);
+    const PickleValue& value = document->values[members[at + 1]];
     const bool is_list = key == sink.list_key() && value.kind == PickleKind::list;
     if (!is_list && sink.wanted(key) == JsonMember::skipped) continue;
-    const std::vector<std::uint32_t> one = {root.items[at + 1]};
-    for (const std::uint32_t item : is_list ? value.items : one) {
+    const auto one = members.subspan(at + 1, 1);
+    for (const std::uint32_t item : is_list ? document->items(value) : one) {
       auto converted = pickle_json(*document, item);
       if (!converted) return converted.error();
       std::string fault =

@@ -46,7 +46,10 @@ enum Opcode : unsigned char {
 };
 
 constexpr std::uint64_t kProtocolMax = 5;
-constexpr std::size_t kValuesMax = 8'000'000;  // 64 bytes each; a dump of 2,000 entries has 500,000
+constexpr std::size_t kValuesMax = 8'000'000;  // a dump of 2,000 entries has 500,000
+constexpr std::size_t kItemsMax = 24'000'000;  // of all lists and dicts, with their room to grow
+constexpr std::size_t kStackMax = 24'000'000;
+constexpr std::size_t kMarksMax = 1'000'000;  // open at a time
 constexpr std::size_t kStepsBetweenStops = 1 << 16;
 
 // Why a well-known opcode is refused.
@@ -74,13 +77,17 @@ struct Refused {
 
 class PickleMachine {
  public:
-  explicit PickleMachine(std::string_view bytes) : bytes_(bytes) {}
+  explicit PickleMachine(std::string_view bytes)
+      : bytes_(bytes),
+        values_{{},
+                {.kind = PickleKind::boolean, .payload = 0},
+                {.kind = PickleKind::boolean, .payload = 1}} {}
 
   PickleDocument run() {
     for (std::size_t steps = 1; !step(); ++steps)
       if (steps % kStepsBetweenStops == 0 && is_read_stopped()) refuse("reading was interrupted");
     const std::uint32_t root = pop();
-    return {std::move(values_), root};
+    return {bytes_, std::move(values_), std::move(pool_), root};
   }
 
  private:
@@ -124,11 +131,13 @@ class PickleMachine {
   bool push_scalar(unsigned char opcode) {
     switch (opcode) {
       case kNone:
-        push({});
+        push_known(kNoneIndex);
         return true;
       case kNewTrue:
+        push_known(kTrueIndex);
+        return true;
       case kNewFalse:
-        push({.kind = PickleKind::boolean, .integer = opcode == kNewTrue ? 1 : 0});
+        push_known(kFalseIndex);
         return true;
       case kBinInt:
         push_integer(static_cast<std::int32_t>(static_cast<std::uint32_t>(little_endian(4))));
@@ -143,20 +152,28 @@ class PickleMachine {
         push_integer(long_integer());
         return true;
       case kBinFloat:
-        push({.kind = PickleKind::number, .number = big_endian_double()});
+        push({.kind = PickleKind::number, .payload = big_endian(8)});
         return true;
       case kBinUnicode:
-        push({.kind = PickleKind::text, .text = take(little_endian(4))});
+        push_text(little_endian(4));
         return true;
       case kShortBinUnicode:
-        push({.kind = PickleKind::text, .text = take(little_endian(1))});
+        push_text(little_endian(1));
         return true;
       default:
         return false;
     }
   }
 
-  void push_integer(std::int64_t value) { push({.kind = PickleKind::integer, .integer = value}); }
+  void push_integer(std::int64_t value) {
+    push({.kind = PickleKind::integer, .payload = static_cast<std::uint64_t>(value)});
+  }
+
+  void push_text(std::uint64_t length) {
+    const auto begin = static_cast<std::uint64_t>(at_);
+    take(length);
+    push({.kind = PickleKind::text, .size = static_cast<std::uint32_t>(length), .payload = begin});
+  }
 
   // Two's complement, little endian; 9 bytes hold an unsigned number of 64 bits.
   std::int64_t long_integer() {
@@ -169,15 +186,16 @@ class PickleMachine {
     return static_cast<std::int64_t>(value);
   }
 
-  double big_endian_double() {
+  std::uint64_t big_endian(std::size_t width) {
     std::uint64_t bits = 0;
-    for (const char byte : take(8)) bits = bits << 8 | static_cast<unsigned char>(byte);
-    return std::bit_cast<double>(bits);
+    for (const char byte : take(width)) bits = bits << 8 | static_cast<unsigned char>(byte);
+    return bits;
   }
 
   bool push_container(unsigned char opcode) {
     switch (opcode) {
       case kMark:
+        if (marks_.size() == kMarksMax) refuse(fmt::format("more than {} open marks", kMarksMax));
         marks_.push_back(stack_.size());
         return true;
       case kEmptyList:
@@ -224,7 +242,8 @@ class PickleMachine {
 
   // The slots are numbered as they are used, with few gaps: a wild number would only cost memory.
   void memorize(std::uint64_t slot) {
-    if (slot > bytes_.size()) refuse(fmt::format("memo slot {} is out of range", slot));
+    if (slot > std::min(bytes_.size(), kValuesMax))
+      refuse(fmt::format("memo slot {} is out of range", slot));
     if (slot >= memo_.size()) memo_.resize(static_cast<std::size_t>(slot) + 1);
     memo_[static_cast<std::size_t>(slot)] = top();
   }
@@ -232,7 +251,7 @@ class PickleMachine {
   void recall(std::uint64_t slot) {
     if (slot >= memo_.size() || !memo_[static_cast<std::size_t>(slot)])
       refuse(fmt::format("memo slot {} is empty", slot));
-    stack_.push_back(*memo_[static_cast<std::size_t>(slot)]);
+    push_known(*memo_[static_cast<std::size_t>(slot)]);
   }
 
   bool fill(unsigned char opcode) {
@@ -258,18 +277,44 @@ class PickleMachine {
     PickleValue& container = values_[top()];
     if (container.kind != kind) refuse("a value is added to something that cannot hold it");
     if (kind == PickleKind::dict && added.size() % 2 != 0) refuse("a dict lacks a value");
-    container.items.insert(container.items.end(), added.begin(), added.end());
+    add_items(container, added);
   }
 
-  void push_tuple(std::vector<std::uint32_t> items) {
-    push({.kind = PickleKind::list, .items = std::move(items)});
+  // Where the items have no room left they move to the end of the pool, with twice the room.
+  void add_items(PickleValue& to, const std::vector<std::uint32_t>& added) {
+    if (added.empty()) return;
+    const std::uint64_t wanted = to.size + added.size();
+    if (to.size == 0 || wanted > std::uint64_t{1} << to.capacity_log2) {
+      const auto log2 = static_cast<std::uint8_t>(std::bit_width(wanted - 1));
+      const std::size_t begin = pool_.size();
+      if (begin + (std::size_t{1} << log2) > kItemsMax)
+        refuse(fmt::format("more than {} items, which is the limit,", kItemsMax));
+      pool_.resize(begin + (std::size_t{1} << log2));
+      std::copy_n(pool_.begin() + static_cast<std::ptrdiff_t>(to.payload), to.size,
+                  pool_.begin() + static_cast<std::ptrdiff_t>(begin));
+      to.payload = begin;
+      to.capacity_log2 = log2;
+    }
+    std::ranges::copy(added, pool_.begin() + static_cast<std::ptrdiff_t>(to.payload + to.size));
+    to.size = static_cast<std::uint32_t>(wanted);
   }
 
-  void push(PickleValue value) {
+  void push_tuple(const std::vector<std::uint32_t>& items) {
+    push({.kind = PickleKind::list});
+    add_items(values_.back(), items);
+  }
+
+  void push(const PickleValue& value) {
     if (values_.size() == kValuesMax)
       refuse(fmt::format("more than {} values, which is the limit,", kValuesMax));
-    stack_.push_back(static_cast<std::uint32_t>(values_.size()));
-    values_.push_back(std::move(value));
+    values_.push_back(value);
+    push_known(static_cast<std::uint32_t>(values_.size()) - 1);
+  }
+
+  void push_known(std::uint32_t index) {
+    if (stack_.size() == kStackMax)
+      refuse(fmt::format("more than {} values on the stack, which is the limit,", kStackMax));
+    stack_.push_back(index);
   }
 
   // What may be popped lies above the innermost mark.
@@ -304,7 +349,12 @@ class PickleMachine {
   std::string_view bytes_;
   std::size_t at_ = 0;
   std::size_t opcode_at_ = 0;
+  static constexpr std::uint32_t kNoneIndex = 0;
+  static constexpr std::uint32_t kFalseIndex = 1;
+  static constexpr std::uint32_t kTrueIndex = 2;
+
   std::vector<PickleValue> values_;
+  std::vector<std::uint32_t> pool_;
   std::vector<std::uint32_t> stack_;
   std::vector<std::size_t> marks_;
   std::vector<std::optional<std::uint32_t>> memo_;

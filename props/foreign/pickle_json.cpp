@@ -26,13 +26,13 @@ class PickleConverter {
       case PickleKind::none:
         return nullptr;
       case PickleKind::boolean:
-        return value.integer != 0;
+        return PickleDocument::integer(value) != 0;
       case PickleKind::integer:
-        return value.integer;
+        return PickleDocument::integer(value);
       case PickleKind::number:
-        return value.number;
+        return PickleDocument::number(value);
       case PickleKind::text:
-        return std::string(value.text);
+        return std::string(document_.text(value));
       case PickleKind::list:
         return list(value, depth);
       case PickleKind::dict:
@@ -44,17 +44,20 @@ class PickleConverter {
  private:
   Json list(const PickleValue& value, int depth) {
     Json list = Json::array();
-    for (const std::uint32_t item : value.items) list.push_back(convert(item, depth - 1));
+    for (const std::uint32_t item : document_.items(value))
+      list.push_back(convert(item, depth - 1));
     return list;
   }
 
   Json dict(const PickleValue& value, int depth) {
     Json dict = Json::object();
-    for (std::size_t at = 0; at + 1 < value.items.size(); at += 2) {
-      const PickleValue& key = document_.values[value.items[at]];
-      const std::string name =
-          key.kind == PickleKind::text ? std::string(key.text) : fmt::format("{}", key.integer);
-      dict[name] = convert(value.items[at + 1], depth - 1);
+    const std::span<const std::uint32_t> items = document_.items(value);
+    for (std::size_t at = 0; at + 1 < items.size(); at += 2) {
+      const PickleValue& key = document_.values[items[at]];
+      const std::string name = key.kind == PickleKind::text
+                                   ? std::string(document_.text(key))
+                                   : fmt::format("{}", PickleDocument::integer(key));
+      dict[name] = convert(items[at + 1], depth - 1);
     }
     return dict;
   }

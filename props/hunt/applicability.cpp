@@ -22,6 +22,7 @@ using program::Experts;
 using program::ExternalUse;
 using program::ForeignBackward;
 using program::Forward;
+using program::Freeze;
 using program::has;
 using program::Hook;
 using program::Load;
@@ -41,6 +42,7 @@ using program::TemporaryEngine;
 using program::Tied;
 using program::Tiled;
 using program::Transform;
+using program::Unused;
 using program::ZeroGrad;
 
 template <class Kind>
@@ -129,11 +131,24 @@ bool drops_reductions(const Program& program) {
          any_statement(program.body, has_hooks);
 }
 
+// Of several ranks, one may own nothing of what a window reduces, and have no use for it.
+bool may_reduce_for_others(const Program& program) {
+  const bool has_heads =
+      std::ranges::any_of(program.models, [](const auto& it) { return it.losses() > 1; });
+  const bool has_skips = any_statement(program.body, [](const Statement& it) {
+    const auto* const forward = std::get_if<Forward>(&it.kind);
+    return forward && !forward->skips.empty();
+  });
+  return program.world.ranks > 1 && (has_heads || has_skips || has_module<Experts>(program) ||
+                                     has_module<Unused>(program) || has<Freeze>(program.body));
+}
+
 // Two flat buffers take turns.
 bool has_two_buffers(const Program& program, const ZeroConfig& config) {
   const bool is_alone = program.engines.size() == 1 && !has<TemporaryEngine>(program.body);
   return config.has_overlap_comm() && (config.stage == 1 || config.stage == 2) &&
-         config.contiguous_gradients && is_alone && !drops_reductions(program);
+         config.contiguous_gradients && is_alone && !drops_reductions(program) &&
+         !may_reduce_for_others(program);
 }
 
 // One that has no room in a flat buffer is reduced where it is.

@@ -35,6 +35,7 @@ class OverlapJudge final : public AccessObserver {
   void on_record(StreamId stream, StreamEvent event) override;
   void on_wait(StreamId stream, StreamEvent event) override;
   void on_host_wait(StreamEvent event) override;
+  void on_record_use(StreamId, const TensorImpl&) override {}
   void on_free(const Storage& storage) override;
 
   const std::string& finding() const { return finding_; }  // the first; empty: none

@@ -83,9 +83,10 @@ std::shared_ptr<const ForwardPlan> Interpreter::plan_of(const Forward& forward,
     if (!skip.rank || *skip.rank == role()) plan->skipped.push_back(skip.module);
   if (forward.spike) {
     plan->spiked = forward.spike->module;
-    const bool is_mine = data_.change().role ? forward.spike->rank == role()
-                                             : target_.stands_for(forward.spike->rank);
-    if (is_mine) plan->spike = number_of(forward.spike->value);
+    // In its role, a rank stands where that many ranks further would without one.
+    const int further = (target_.rank() - role()) * program_.world.tensor;
+    if (target_.stands_for(forward.spike->rank + further))
+      plan->spike = number_of(forward.spike->value);
   }
   if (!forward.hooks.empty()) plan->hooks = &forward.hooks;
   // A hook of a weight sees the backwards of other forwards, too.

@@ -36,6 +36,8 @@ class GroupDecorator : public ProcessGroup {
   Work barrier(Stream& stream) override { return inner_.barrier(stream); }
   bool compares_contents() const override { return inner_.compares_contents(); }
   void announce(std::span<const ContentPart> parts) override { inner_.announce(parts); }
+  void begin_batch() override { inner_.begin_batch(); }
+  void end_batch() override { inner_.end_batch(); }
   void wait(Work work, Stream& stream) override { inner_.wait(work, stream); }
   bool is_completed(Work work) override { return inner_.is_completed(work); }
   void abort(const std::string& reason) override { inner_.abort(reason); }

@@ -182,7 +182,7 @@ void GradientsDue::see_add(const HookEvent& event) {
   bucket.held.push_back(*id);
   bucket.filled += event.numel;
   due_.erase(*id);
-  local_.erase(*id);
+  if (local_.erase(*id) != 0) joined_.insert(*id);
   loaded_.erase(*id);
   fresh_.erase(*id);
 }
@@ -277,11 +277,15 @@ void GradientsDue::judge_reduced(const HookEvent& event) {
   buckets_.clear();
   due_.clear();
   local_.clear();
+  joined_.clear();
   loaded_.clear();
   fresh_.clear();
 }
 
+// The sums of the backwards before it stay.
 void GradientsDue::drop_backward() {
+  local_.merge(joined_);
+  joined_.clear();
   buckets_.clear();
   due_.clear();
   fresh_.clear();

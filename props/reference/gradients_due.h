@@ -56,6 +56,7 @@ class GradientsDue final : public Part {
   std::set<std::size_t> due_;        // accumulated, and to be in a bucket by the epilogue's end
   std::set<std::size_t> fresh_;      // accumulated in .grad by the running backward
   std::set<std::size_t> local_;      // sums of complete backwards that wait for a boundary
+  std::set<std::size_t> joined_;     // those that the running backward has put into its buckets
   int reductions_ = 0;               // of stage 0, in the open epilogue or step
   int epilogues_ = 0;                // since the outermost graph task began
   bool has_reduced_ = false;         // the open epilogue has called its reduction

@@ -121,7 +121,10 @@ std::optional<Other> with_one_batch(const Program& program) {
 }
 
 std::optional<Other> with_summed_losses(const Program& program) {
-  if (!divides_exactly(program) || adds_to_losses(program)) return std::nullopt;
+  // Unmanaged accumulation counts samples by backwards, and saves what it counts.
+  const bool saves_backwards =
+      !program.config.managed_gradient_accumulation && program::has<program::Save>(program.body);
+  if (!divides_exactly(program) || adds_to_losses(program) || saves_backwards) return std::nullopt;
   Other other{program};
   other.program.body = with_forwards_first(program, program.body);
   if (!join_backwards(other.program.body, lone_losses(program), false)) return std::nullopt;

@@ -19,6 +19,7 @@ class RuntimeDecorator : public Runtime {
   Stream& stream(StreamRole role) override { return inner_.stream(role); }
   Stream& user_stream(StreamIndex index) override { return inner_.user_stream(index); }
   ProcessGroup& group(GroupKind kind) override { return inner_.group(kind); }
+  GraphCapture* graphs() override { return inner_.graphs(); }
   std::optional<std::string> poll_error() override { return inner_.poll_error(); }
   Journal* journal() override { return inner_.journal(); }
   FaultPoint* faults() override { return inner_.faults(); }

@@ -52,6 +52,7 @@ class Device final : public Runtime {
   Stream& stream(StreamRole role) override { return streams_[static_cast<std::size_t>(role)]; }
   Stream& user_stream(StreamIndex) override { return streams_[0]; }
   ProcessGroup& group(GroupKind kind) override { return groups_[static_cast<std::size_t>(kind)]; }
+  GraphCapture* graphs() override { return nullptr; }
   std::optional<std::string> poll_error() override { return std::nullopt; }
   Journal* journal() override { return nullptr; }
   FaultPoint* faults() override { return nullptr; }

@@ -123,6 +123,13 @@ class DeviceKernels final : public Kernels {
   void count_non_finite(Stream&, const Span&, const Span&) override {}
   void adam(Stream&, const AdamUpdate&) override {}
   void sgd(Stream&, const SgdUpdate&) override {}
+  void clip_factor(Stream& stream, const Span& factor, const Span& squares,
+                   const ClipRule& rule) override {
+    Kernels::clip_factor(stream, factor, squares, rule);
+  }
+  void scale_by(Stream& stream, const Span& target, const Span& factor) override {
+    Kernels::scale_by(stream, target, factor);
+  }
   std::vector<double> read(Stream& stream, const Span& source) override;
   void write(Stream& stream, const Span& target, const std::vector<double>& values) override;
 
@@ -147,6 +154,8 @@ class DeviceGroup final : public ProcessGroup {
   Work barrier(Stream& stream) override;
   bool compares_contents() const override { return ranks_.size() > 1; }
   void announce(std::span<const ContentPart> parts) override;
+  void begin_batch() override {}
+  void end_batch() override {}
   void wait(Work work, Stream& stream) override;
   bool is_completed(Work work) override;
   void abort(const std::string&) override {}

@@ -21,6 +21,8 @@ class SimGroup final : public host::CollectiveGroup {
   void announce(std::span<const ContentPart> parts) override {
     content_.assign(parts.begin(), parts.end());
   }
+  void begin_batch() override {}
+  void end_batch() override {}
   void wait(Work work, Stream& stream) override;
   bool is_completed(Work work) override;
   void abort(const std::string& reason) override;

@@ -54,6 +54,7 @@ class SimRuntime final : public Runtime {
   Stream& stream(StreamRole role) override { return streams_.of(role); }
   Stream& user_stream(StreamIndex index) override { return streams_.user(index); }
   ProcessGroup& group(GroupKind kind) override { return at(kind); }
+  GraphCapture* graphs() override { return nullptr; }
   std::optional<std::string> poll_error() override;
   Journal* journal() override { return options_.observers.journal; }
   FaultPoint* faults() override { return options_.observers.faults; }

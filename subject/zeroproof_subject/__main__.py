@@ -57,6 +57,11 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("programs", help="what `zeroproof generate --json` printed")
             command.add_argument("--out", help="a JSON file for the findings")
             command.add_argument("--seconds", type=float, help="begin no program after them")
+            command.add_argument(
+                "--skip-known",
+                action="store_true",
+                help="run no program that has what a known finding needs",
+            )
         if verb == "script":
             command.add_argument("program", help="a program, or a case of `generate --json`")
     return result
@@ -85,8 +90,10 @@ def compare(subject: Any, arguments: argparse.Namespace) -> int:
     """Exit code 1: some program differs."""
     from zeroproof_subject.subject import Comparison
     from zeroproof_subject.tally import Tally
+    from zeroproof_subject.program import parse
 
     comparison, tally = Comparison(subject), Tally()
+    skipped = 0
     begin = said = time.monotonic()
     with open(arguments.programs, encoding="utf-8") as file:
         for line in file:
@@ -97,10 +104,15 @@ def compare(subject: Any, arguments: argparse.Namespace) -> int:
                 said = now
                 print(f"{now - begin:.0f} s: {tally.counts()}", file=sys.stderr, flush=True)
             case = json.loads(line)
+            if arguments.skip_known and comparison.known.may_show(parse(case["program"])):
+                skipped += 1
+                continue
             tally.add(case, comparison.run(case["program"]))
     comparison.end()
     took = time.monotonic() - begin
     print(tally.text())
+    if skipped:
+        print(f"{skipped} programs skipped: they may show what is known")
     print(f"{sum(tally.statuses.values()) / took:.1f} programs a second, {took:.0f} s")
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as file:

@@ -99,6 +99,8 @@ def difference_of_rank(
             text = "not expected here"
             kind = f"{what} at {at.split('/')[-1]}: {text}"
             return Difference(rank, at, what, text, kind, observation["engine"])
+        if observation["values"] is None:
+            continue
         if found := difference_of_values(program, rank, expected[index], observation):
             return found
     return None

@@ -57,9 +57,21 @@ class Entry:
             and (not self.any_feature or not features.isdisjoint(self.any_feature))
         )
 
+    def may_show(self, ever: frozenset[str]) -> bool:
+        """Whether a program with these features can show it."""
+        return bool(self.features or self.any_feature) and (
+            ever.issuperset(map(plain_name, self.features))
+            and (not self.any_feature or not ever.isdisjoint(map(plain_name, self.any_feature)))
+        )
+
     def document(self) -> dict[str, str]:
         """What a report says about it."""
         return {"name": self.id, "verdict": self.verdict, "issue": self.issue, "text": self.text}
+
+
+def plain_name(feature: str) -> str:
+    """Without `ever`."""
+    return feature.removeprefix("ever ")
 
 
 def has_version(version: str, wanted: str) -> bool:
@@ -115,3 +127,8 @@ class Known:
         features = History(program, difference.at, difference.engine).features
         found = (it for it in self.entries if it.explains(difference.signature, features))
         return next(found, None)
+
+    def may_show(self, program: Program) -> bool:
+        """Whether a program may show a known finding before any other."""
+        ever = frozenset(map(plain_name, History(program, "end").features))
+        return any(entry.may_show(ever) for entry in self.entries)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from zeroproof_subject import frames
+from zeroproof_subject.engine import Truth
 from zeroproof_subject.rank import EngineChoice, Place, serve
 
 FIRST_LIMIT = 180.0  # seconds, of a group's first program
@@ -165,12 +166,12 @@ class Pool:
         self.groups_made = 0
         self.imported: list[str] = []  # by groups; not yet here
 
-    def run(self, document: dict[str, Any], ranks: int, missing_is_zero: bool) -> RunResult:
+    def run(self, document: dict[str, Any], ranks: int, truth: Truth) -> RunResult:
         """One program; whatever becomes of it, the pool can run the next."""
         group = self.group_of(ranks)
         limit = FIRST_LIMIT if group.cases == 0 else self.limit()
         is_first = group.cases == 0
-        request = {"program": document, "missing_is_zero": missing_is_zero}
+        request = {"program": document, "truth": truth}
         result = group.run(request, limit)
         self.imported += result.imported
         has_error = any(seen is None or has_failed(seen) for seen in result.ranks)

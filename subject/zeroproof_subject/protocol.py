@@ -56,12 +56,11 @@ def answers(subject: Subject, requests: Iterable[str]) -> Iterator[dict[str, Any
 def answer(subject: Subject, request: dict[str, Any]) -> dict[str, Any]:
     """What became of the program of a request, under the request's id."""
     identity = {"id": request.get("id")}
-    for verb, do in (("run", subject.run), ("compare", subject.compare)):
-        if not isinstance(request.get(verb), dict):
-            continue
-        try:
-            return {**identity, **do(request[verb]).document()}
-        except NotAProgram as error:
-            return {**identity, "status": "refused", "detail": str(error)}
-    detail = "give a program as 'run' or 'compare'"
-    return {**identity, "status": "refused", "detail": detail}
+    name = next((it for it in REQUESTS if isinstance(request.get(it), dict)), "")
+    if not name:
+        detail = "give a program as 'run' or 'compare'"
+        return {**identity, "status": "refused", "detail": detail}
+    try:
+        return {**identity, **getattr(subject, name)(request[name]).document()}
+    except NotAProgram as error:
+        return {**identity, "status": "refused", "detail": str(error)}

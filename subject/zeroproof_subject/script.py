@@ -42,14 +42,14 @@ def check(rank, seen, expected, tolerance):
 
 TAIL = '''
 if __name__ == "__main__":
-    mp.spawn(main, (tempfile.mktemp(),), nprocs={ranks})
+    mp.start_processes(main, (tempfile.mktemp(),), nprocs={ranks}, start_method="fork")
     print("as plain PyTorch")
 '''
 
 # Where ranks wait for one another.
 TAIL_OF_HANG = '''
 if __name__ == "__main__":
-    group = mp.spawn(main, (tempfile.mktemp(),), nprocs={ranks}, join=False)
+    group = mp.start_processes(main, (tempfile.mktemp(),), {ranks}, join=False, start_method="fork")
     deadline = time.monotonic() + 120
     while not group.join(timeout=1):
         if time.monotonic() > deadline:

@@ -13,6 +13,7 @@ from zeroproof_subject.compare import (
     has_reference,
     key_of,
 )
+from zeroproof_subject.engine import Truth
 from zeroproof_subject.known import Entry, Known
 from zeroproof_subject.pool import Pool, RunResult
 from zeroproof_subject.program import parse
@@ -31,6 +32,7 @@ class Subject:
         self.module = engines.load(name)
         self.module.prepare()
         self.pool = Pool(self.choice, self.module.CASES_OF_A_GROUP)
+        self.truth = Truth.of(self.module)
         self.comparison: Comparison | None = None
 
     def all_options(self) -> dict[str, Any]:
@@ -47,7 +49,7 @@ class Subject:
 
     def run(self, document: dict[str, Any]) -> RunResult:
         """Raises NotAProgram."""
-        return self.pool.run(document, parse(document).ranks, self.module.MISSING_IS_ZERO)
+        return self.pool.run(document, parse(document).ranks, self.truth)
 
     def compare(self, document: dict[str, Any]) -> Verdict:
         """Beside plain PyTorch. Raises NotAProgram."""
@@ -60,12 +62,6 @@ class Subject:
         if self.comparison is not None:
             self.comparison.plain.end()
         self.pool.end()
-
-    def compare(self, document: dict[str, Any]) -> Verdict:
-        """Beside plain PyTorch. Raises NotAProgram."""
-        if self.comparison is None:
-            self.comparison = Comparison(self)
-        return self.comparison.run(document)
 
 
 @dataclass
@@ -102,8 +98,7 @@ class Comparison:
     def run(self, document: dict[str, Any]) -> Verdict:
         """Raises NotAProgram."""
         program = parse(document)
-        missing_is_zero = self.subject.module.MISSING_IS_ZERO
-        reference = self.plain.run(document, program.ranks, missing_is_zero)
+        reference = self.plain.run(document, program.ranks, self.subject.truth)
         if not has_reference(reference.ranks):
             return Verdict("no_reference", 0.0)
         result = self.subject.run(document)
@@ -123,7 +118,7 @@ class Comparison:
         if difference is None:
             return None
         program = parse(document)
-        reference = self.plain.run(document, program.ranks, self.subject.module.MISSING_IS_ZERO)
+        reference = self.plain.run(document, program.ranks, self.subject.truth)
         key = difference.at, difference.what, difference.engine
         expected = [it for it in reference.ranks[difference.rank] if key_of(it) == key]
         finding = Finding(

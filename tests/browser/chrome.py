@@ -68,7 +68,7 @@ class Browser:
         os.close(self.into)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def call(self, method, timeout=60, **params):
+    def call(self, method, timeout=600, **params):
         self.count += 1
         message = {"id": self.count, "method": method, "params": params}
         if getattr(self, "session", None):
@@ -102,7 +102,7 @@ class Browser:
     def prefer(self, scheme):
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-    def open(self, path, timeout=60):
+    def open(self, path, timeout=600):
         """Opens a file; returns the seconds until the page said that it was ready."""
         self.events.clear()
         start = time.monotonic()
@@ -121,7 +121,7 @@ class Browser:
             raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
-    def wait_for(self, script, timeout=20):
+    def wait_for(self, script, timeout=200):
         """Waits until the expression is true, over a change of the page."""
         end = time.monotonic() + timeout
         while True:

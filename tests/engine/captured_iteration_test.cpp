@@ -244,5 +244,29 @@ TEST(CapturedIterations, Are_refused_in_the_middle_of_a_window) {
   EXPECT_THAT(captured.error().text, HasSubstr("a window of gradients is open"));
 }
 
+TEST(CapturedIterations, Are_refused_before_the_first_step_of_sgd_with_momentum) {
+  HostWorld world({.world_size = 1});
+  CapturingRuntime runtime(world.runtime(0));
+  for (const double momentum : {0.0, 0.9}) {
+    Autograd autograd(runtime.ops());
+    MlpModel model;
+    ZeroConfig config{.stage = 1};
+    config.optimizer.type = OptimizerType::sgd;
+    config.optimizer.sgd.momentum = momentum;
+    auto engine = Engine::initialize(autograd, model, config, runtime).value();
+    const auto iterate = [&] {
+      engine->backward(engine->forward(filled({2, 4}, 0.1)));
+      engine->step();
+    };
+    const auto first = engine->capture(iterate);
+    EXPECT_EQ(momentum == 0.0, first.has_value());
+    if (!first) {
+      EXPECT_THAT(first.error().text, HasSubstr("fills its momentum buffers"));
+      iterate();
+    }
+    EXPECT_TRUE(engine->capture(iterate));
+  }
+}
+
 }  // namespace
 }  // namespace zeroproof

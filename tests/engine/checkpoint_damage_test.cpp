@@ -3,11 +3,14 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checksum.h"
+#include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/tensor_parallel.h"
 #include "tests/engine/memory_file_system.h"
 #include "tests/engine/training_states.h"
 
@@ -124,6 +127,10 @@ TEST(CheckpointDamage, A_manifest_that_makes_no_sense_is_an_error_even_with_the_
            {"\"tensor_parallel_size\":1", "\"tensor_parallel_size\":\"1\""},
            {"\"expert_parallel_size\":1", "\"expert_parallel_size\":99999999"},
            {"\"parts\":[", "\"parts\":[7,"},
+           {"\"micro_steps\":28", "\"micro_steps\":-1"},
+           {"\"micro_steps\":28", "\"micro_steps\":9223372036854775807"},
+           {"\"micro_steps\":28", "\"micro_steps\":1e300"},
+           {"\"micro_steps\":28", "\"micro_steps\":18446744073709551615"},
            {"\"counters\":", "\"contours\":"},
            {"\"last_batch_iteration\":7", "\"last_batch_iteration\":-2"},
            {"\"last_batch_iteration\":7", "\"last_batch_iteration\":\"7\""},
@@ -285,6 +292,28 @@ INSTANTIATE_TEST_SUITE_P(
                   },
                   "no partition rule says what it is a part of"}),
     [](const auto& each) { return each.param.name; });
+
+// Widths whose sum is not a number of 64 bits, or comes round to the right one.
+TEST(CheckpointDamage, A_partition_rule_of_huge_numbers_is_refused) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const PartitionRule rules[] = {
+      {.kind = PartitionKind::sliced, .sub_parameters = {kMost, kMost, 6}},
+      {.kind = PartitionKind::sliced, .partition_sizes = {kMost, kMost, 6}},
+      {.kind = PartitionKind::sliced, .partition_sizes = Shape(70'000, 0)},
+      {.kind = PartitionKind::vocabulary, .vocabulary_rows = kMost},
+      {.kind = PartitionKind::sliced, .axis = kMost},
+      {.kind = PartitionKind::sliced, .experts = kMost},
+  };
+  for (const PartitionRule& rule : rules) {
+    EXPECT_NE("", problem_of(rule));
+    TrainingState state = kState;
+    state.partition_rules[state.parameters.front().name] = rule;
+    MemoryFileSystem files;
+    EXPECT_FALSE(save_checkpoint(state, files, "run"));
+    const Manifest manifest{.tag = "a", .parts = {{}}, .rules = {{"fc", rule}}};
+    EXPECT_FALSE(parse_manifest(manifest_text(manifest), "run/manifest.json"));
+  }
+}
 
 }  // namespace
 }  // namespace zeroproof

@@ -238,6 +238,8 @@ class WaitLog final : public AccessObserver {
     waits.insert({stream, owners_[event]});
   }
   void on_host_wait(StreamEvent) override {}
+  void on_record_use(StreamId, const TensorImpl&) override {}
+  void on_free(const Storage&) override {}
 
   std::set<std::pair<StreamId, StreamId>> waits;
 

@@ -12,7 +12,7 @@
 namespace zeroproof {
 namespace {
 
-using Rule = bool UpstreamRules::*;
+using UpstreamRule = bool UpstreamRules::*;
 
 constexpr GraphTaskId kTask{0};
 
@@ -45,8 +45,8 @@ struct Situation {
   int managed_backwards = 0;                     // of all engines
   std::optional<double> divisor = std::nullopt;  // steps of the innermost of them
   bool scales_wrt_gas = true;
-  Rule rule = nullptr;  // a hazard of upstream
-  Rule other_rule = nullptr;
+  UpstreamRule rule = nullptr;  // a hazard of upstream
+  UpstreamRule other_rule = nullptr;
 };
 
 class Scene {
@@ -55,7 +55,7 @@ class Scene {
       : context_(std::make_shared<VectorsModel>(std::vector<std::int64_t>{2}),
                  {.stage = 2, .gradient_accumulation_steps = 4}) {
     EXPECT_TRUE(context_->loss_scaler.set_custom(8.0));
-    for (const Rule rule : {situation.rule, situation.other_rule})
+    for (const UpstreamRule rule : {situation.rule, situation.other_rule})
       if (rule != nullptr) context_->upstream.*rule = true;
     context_->autograd.global().managed_backwards = situation.managed_backwards;
     context_->autograd.global().managed_divisor = situation.divisor;
@@ -139,8 +139,8 @@ TEST(LossFactor, At_a_leaf_is_what_is_missing) {
 }
 
 TEST(LossFactor, Of_a_managed_loss_and_at_outputs_is_there_once) {
-  constexpr Rule kH8 = &UpstreamRules::divides_at_outputs;
-  constexpr Rule kN6 = &UpstreamRules::divides_by_running_engine;
+  constexpr UpstreamRule kH8 = &UpstreamRules::divides_at_outputs;
+  constexpr UpstreamRule kN6 = &UpstreamRules::divides_by_running_engine;
   struct Row {
     const char* what;
     Situation situation;

@@ -76,6 +76,8 @@ class GatherWaits final : public AccessObserver {
     awaited_ = std::max(awaited_, at->second);
   }
   void on_host_wait(StreamEvent) override {}
+  void on_record_use(StreamId, const TensorImpl&) override {}
+  void on_free(const Storage&) override {}
 
  private:
   static constexpr StreamId kCompute{static_cast<std::int32_t>(StreamRole::compute)};

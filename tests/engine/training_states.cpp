@@ -126,9 +126,9 @@ TrainingState any_state(DType dtype) {
   if (*rc::gen::arbitrary<bool>())
     state.scheduler = SchedulerState{"WarmupLR", *rc::gen::inRange<std::int64_t>(-1, 1'000'000)};
   state.loss_scaler.scale = *rc::gen::inRange(1, 1 << 20) / 3.0;
-  state.loss_scaler.growth_tracker = *rc::gen::arbitrary<std::int64_t>();
+  state.loss_scaler.growth_tracker = *rc::gen::inRange<std::int64_t>(0, 1 << 30);
   state.counters.global_steps = *rc::gen::inRange<std::int64_t>(0, 1'000'000);
-  state.counters.global_samples = *rc::gen::arbitrary<std::int64_t>();
+  state.counters.global_samples = *rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 53);
   return state;
 }
 

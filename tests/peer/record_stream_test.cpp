@@ -23,6 +23,7 @@ class StreamSpy final : public AccessObserver {
   void on_record_use(StreamId stream, const TensorImpl& tensor) override {
     recorded[stream].insert(tensor.storage.get());
   }
+  void on_free(const Storage&) override {}
 
   std::map<StreamId, std::set<StreamId>> waits;
   std::map<StreamId, std::set<const Storage*>> recorded;

@@ -207,6 +207,25 @@ TEST(Pickle, Refuses_what_would_run_code) {
   }
 }
 
+// What a pickle of so many of these opcodes takes for each of its bytes.
+std::size_t memory_a_byte(const std::string& opcodes) {
+  constexpr std::size_t kBytes = 1'000'000;
+  std::string bytes("\x80\x04](", 4);
+  while (bytes.size() < kBytes) bytes += opcodes;
+  bytes += "e.";
+  const auto read = read_pickle(bytes);
+  EXPECT_TRUE(read) << read.error();
+  if (!read) return 0;
+  return (read->values.capacity() * sizeof(PickleValue) +
+          read->pool.capacity() * sizeof(std::uint32_t)) /
+         bytes.size();
+}
+
+TEST(Pickle, Takes_little_memory_for_each_byte) {
+  for (const char* opcodes : {"N", "\x88", "K\1", "]", "}", ")", "N\x85", "]Na", "N\x85\x85"})
+    EXPECT_GE(48U, memory_a_byte(opcodes)) << opcodes;
+}
+
 TEST(Pickle, May_contain_itself) {
   const std::string_view bytes(
       "\x80\x02}q\x00X\x07\x00\x00\x00"

@@ -30,6 +30,7 @@ class SeamCounter final : public AccessObserver, public FaultPoint {
   void on_wait(StreamId, StreamEvent) override { ++calls_.waits; }
   void on_host_wait(StreamEvent) override { ++calls_.host_waits; }
   void on_record_use(StreamId, const TensorImpl&) override { ++calls_.kept; }
+  void on_free(const Storage&) override {}
   void reach(EventKind kind, NameId) override {
     if (kind == EventKind::coll_issue) ++calls_.collectives;
   }

@@ -42,6 +42,7 @@ class CudaGraph final : public DeviceGraph {
     ++replays_;
     has_replayed_ = true;
     gpu_->join_queues();
+    const Watchdog::Wait wait(gpu_->watchdog, "a launch of the captured iteration");
     ZP_CUDA(cudaGraphLaunch(executable_, gpu_->compute()));
     gpu_->fork_queues();
   }

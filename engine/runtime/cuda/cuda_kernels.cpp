@@ -57,11 +57,10 @@ class CudaKernels::Source {
 
 CudaKernels::CudaKernels(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic,
                          const host::StreamLog& log)
-    : gpu_(std::move(gpu)),
-      arithmetic_(arithmetic),
-      log_(log),
-      copies_(gpu_),
-      partials_(gpu_, kPartials * static_cast<std::int64_t>(sizeof(double)), Placement::device) {
+    : gpu_(std::move(gpu)), arithmetic_(arithmetic), log_(log), copies_(gpu_) {
+  constexpr auto kBytes = kPartials * static_cast<std::int64_t>(sizeof(double));
+  for (std::size_t role = 0; role < Gpu::kRoles; ++role)
+    partials_.emplace_back(gpu_, kBytes, Placement::device);
   ZP_CUDA(cudaStreamSynchronize(gpu_->compute()));  // every stream may use them
 }
 
@@ -109,16 +108,18 @@ void CudaKernels::divide(Stream& stream, const Span& span, double divisor) {
 
 void CudaKernels::add_squares(Stream& stream, const Span& to, const Span& from) {
   const Source source(*this, stream, from);
-  auto* const partials = reinterpret_cast<double*>(partials_.data());
-  ZP_CUDA(
-      launch_add_squares(native(stream), target(stream, to.part(0, 1)), source.view(), partials));
+  ZP_CUDA(launch_add_squares(native(stream), target(stream, to.part(0, 1)), source.view(),
+                             partials(stream)));
 }
 
 void CudaKernels::count_non_finite(Stream& stream, const Span& to, const Span& from) {
   const Source source(*this, stream, from);
-  auto* const partials = reinterpret_cast<double*>(partials_.data());
   ZP_CUDA(launch_count_non_finite(native(stream), target(stream, to.part(0, 1)), source.view(),
-                                  partials));
+                                  partials(stream)));
+}
+
+double* CudaKernels::partials(Stream& stream) const {
+  return reinterpret_cast<double*>(partials_[gpu_->role_of(handle(stream))].data());
 }
 
 Strided CudaKernels::updated(Stream& stream, const Span& span, std::int64_t elements) const {

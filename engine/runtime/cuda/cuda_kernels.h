@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 
 #include "engine/runtime/cuda/copy_batch.h"
@@ -41,13 +42,14 @@ class CudaKernels final : public Kernels {
  private:
   class Source;
   Strided target(Stream& stream, const Span& target) const;
+  double* partials(Stream& stream) const;
   Strided updated(Stream& stream, const Span& span, std::int64_t elements) const;
 
   std::shared_ptr<Gpu> gpu_;
   CudaArithmetic arithmetic_;
   const host::StreamLog& log_;
   CopyBatch copies_;
-  DeviceBuffer partials_;  // of sums
+  std::deque<DeviceBuffer> partials_;  // of sums, a buffer a stream: two may sum at a time
   CapturedUpdates* updates_ = nullptr;
 };
 

@@ -30,14 +30,19 @@ CudaRank::CudaRank(const CudaWorldOptions& options, int rank, const std::shared_
       streams_(gpu, recording_.accesses),
       kernels_(gpu, options.arithmetic, streams_.log()),
       ops_(gpu, options.arithmetic),
-      graphs_(gpu, kernels_) {
+      graphs_(gpu, kernels_),
+      watchdog_(
+          Watchdog::Milliseconds(options.timeout_ms),
+          [this](const std::string& what, Watchdog::Milliseconds age) { end_wait(what, age); }) {
   gpu_->memory().clear();  // what an earlier world left
+  gpu_->watchdog = &watchdog_;
   gpu_->while_waiting = [this](std::int64_t waited_ms) { check_progress(waited_ms); };
 }
 
 CudaRank::~CudaRank() {
   gpu_->forget_put_off();
   gpu_->while_waiting = nullptr;
+  gpu_->watchdog = nullptr;
 }
 
 void CudaRank::join(host::GroupMembers members, std::shared_ptr<NcclClique> clique) {
@@ -74,6 +79,14 @@ void CudaRank::check_progress(std::int64_t waited_ms) {
   const std::string reason = fmt::format("rank {} waited {} ms for {}", rank_, waited_ms, what);
   abort(reason);
   throw RuntimeFault(reason);
+}
+
+// On the watchdog's thread: the rank's own is inside the driver, and an abort lets it out.
+void CudaRank::end_wait(const std::string& what, Watchdog::Milliseconds age) {
+  std::string behind;
+  for (const std::unique_ptr<NcclGroup>& group : groups_)
+    if (const auto oldest = group->oldest_known()) behind = "; the oldest collective is " + *oldest;
+  abort(fmt::format("rank {} has been in {} for {} ms{}", rank_, what, age.count(), behind));
 }
 
 }  // namespace zeroproof::cuda

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/runtime/cuda/copy_staging.h"
@@ -11,13 +12,15 @@
 #include "engine/runtime/cuda/cuda_stream.h"
 #include "engine/runtime/cuda/nccl_group.h"
 #include "engine/runtime/host/host_clock.h"
+#include "engine/runtime/watchdog.h"
 #include "zeroproof/engine/runtime/cuda/cuda_world.h"
 #include "zeroproof/engine/runtime/runtime.h"
 
 namespace zeroproof::cuda {
 
 // One rank of a CudaWorld. A host that waits finds out what failed below, and what takes longer
-// than the world's time-out: then its communicators are aborted.
+// than the world's time-out: then its communicators are aborted. A watchdog does the same for calls
+// of the driver that do not return.
 class CudaRank final : public Runtime {
  public:
   CudaRank(const CudaWorldOptions& options, int rank, const std::shared_ptr<Gpu>& gpu);
@@ -48,6 +51,7 @@ class CudaRank final : public Runtime {
 
  private:
   void check_progress(std::int64_t waited_ms);
+  void end_wait(const std::string& what, Watchdog::Milliseconds age);
 
   int rank_;
   int world_size_;
@@ -65,6 +69,7 @@ class CudaRank final : public Runtime {
   CudaOps ops_;
   CudaGraphCapture graphs_;
   std::vector<std::unique_ptr<NcclGroup>> groups_;
+  Watchdog watchdog_;  // of calls that check_progress() cannot see
 };
 
 }  // namespace zeroproof::cuda

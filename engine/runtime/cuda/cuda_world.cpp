@@ -73,8 +73,11 @@ Result<Gpus> Gpus::open(std::shared_ptr<Job> job) {
   const DeviceAssignment mine = find_seat(job->launch());
   std::vector<DeviceAssignment> seats;
   for (const std::string& found : job->all_gather(pack({mine.device, mine.problem}))) {
-    const auto parts = unpack(found).value();
-    seats.push_back({.device = parts.at(0), .problem = parts.at(1)});
+    const auto parts = unpack(found);
+    if (!parts || parts->size() != 2)
+      return fail(ErrorCode::failed,
+                  fmt::format("what rank {} says of its GPU is damaged", seats.size()));
+    seats.push_back({.device = parts->at(0), .problem = parts->at(1)});
   }
   if (const std::string problem = problem_of(seats); !problem.empty())
     return fail(ErrorCode::cannot_run, problem);

@@ -68,6 +68,7 @@ void DeviceBuffer::free() {
   }
   if (is_device) return gpu_->memory().give_back(data_, static_cast<std::size_t>(bytes_), uses());
   cudaSetDevice(gpu_->ordinal());
+  const Watchdog::Wait wait(gpu_->watchdog, "giving memory back");
   for (const KeptMemory::Use& use : uses())
     cudaStreamSynchronize(gpu_->handle(static_cast<StreamRole>(use.queue)));
   cudaStreamSynchronize(gpu_->compute_handle());
@@ -136,8 +137,7 @@ Tensor upload(const std::shared_ptr<Gpu>& gpu, const std::vector<double>& values
   DeviceBuffer wide(gpu, elements * kDouble, Placement::device);
   gpu->order(gpu->compute(), queue);
   wide.use_on(queue);
-  ZP_CUDA(cudaMemcpyAsync(wide.data(), values.data(), values.size() * sizeof(double),
-                          cudaMemcpyHostToDevice, queue));
+  gpu->copy_from_host(wide.data(), values.data(), values.size() * sizeof(double), queue);
   ZP_CUDA(launch_copy(queue, strided(Span::of(out)), dense(wide.data(), DType::float64, elements),
                       1.0));
   return out;
@@ -202,6 +202,7 @@ std::vector<double> download(const std::shared_ptr<Gpu>& gpu, const Strided& fro
   wide.use_on(queue);
   ZP_CUDA(launch_copy(queue, dense(wide.data(), DType::float64, from.elements), from, 1.0));
   gpu->synchronize(gpu->record(queue));
+  const Watchdog::Wait wait(gpu->watchdog, "a copy from the GPU");
   ZP_CUDA(cudaMemcpyAsync(values.data(), wide.data(), values.size() * sizeof(double),
                           cudaMemcpyDeviceToHost, queue));
   ZP_CUDA(cudaStreamSynchronize(queue));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -25,6 +26,7 @@ Gpu::Gpu(int ordinal) : ordinal_(ordinal) {
   }
   ZP_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&inbox_), kInboxDoubles * sizeof(double),
                         cudaHostAllocDefault));
+  ZP_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&staged_), kStagedBytes, cudaHostAllocDefault));
   // Freed memory stays with the pool: an iteration asks for the same again.
   cudaMemPool_t pool = nullptr;
   ZP_CUDA(cudaDeviceGetDefaultMemPool(&pool, ordinal));
@@ -39,6 +41,7 @@ Gpu::~Gpu() {
     if (queue != nullptr) cudaStreamSynchronize(queue);
   memory_.clear();
   cudaFreeHost(inbox_);
+  cudaFreeHost(staged_);
   for (const Mark& mark : events_) cudaEventDestroy(mark.event);
   for (cudaEvent_t event : spare_) cudaEventDestroy(event);
   for (cudaStream_t queue : queues_)
@@ -165,6 +168,24 @@ bool Gpu::is_idle() const {
 
 void Gpu::order(cudaStream_t before, cudaStream_t after) {
   if (before != after) wait(after, record(before));
+}
+
+// Pageable memory would make the driver wait for all that is queued before it.
+void Gpu::copy_from_host(void* to, const void* from, std::size_t bytes, cudaStream_t queue) {
+  constexpr std::size_t kLargestPart = kStagedBytes / 4;
+  auto* target = static_cast<std::byte*>(to);
+  const auto* source = static_cast<const std::byte*>(from);
+  while (bytes > 0) {
+    const std::size_t part = std::min(bytes, kLargestPart);
+    std::byte* const staged =
+        staged_ + staging_.take(part, [this](StreamEvent event) { synchronize(event); });
+    std::memcpy(staged, source, part);
+    ZP_CUDA(cudaMemcpyAsync(target, staged, part, cudaMemcpyHostToDevice, queue));
+    staging_.note_copy(record(queue));
+    target += part;
+    source += part;
+    bytes -= part;
+  }
 }
 
 bool Gpu::query(StreamEvent event) {

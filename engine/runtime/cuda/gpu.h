@@ -12,6 +12,8 @@
 
 #include "engine/runtime/cuda/graph_arena.h"
 #include "engine/runtime/cuda/stream_pool.h"
+#include "engine/runtime/staging_ring.h"
+#include "engine/runtime/watchdog.h"
 #include "zeroproof/internal/engine/runtime/stream.h"
 
 namespace zeroproof::cuda {
@@ -84,12 +86,20 @@ class Gpu {
   // What is queued on `after` from now on runs behind everything on `before`.
   void order(cudaStream_t before, cudaStream_t after);
   bool query(StreamEvent event);
+  // Known to be complete without a call of CUDA's.
+  bool is_recycled(StreamEvent event) const { return event.value >= 0 && event.value < first_; }
   // Of the host's memory, which kernels write to; read after the work that wrote it.
   static constexpr std::int64_t kInboxDoubles = 4096;
   double* inbox() const { return inbox_; }
   // The host waits; `while_waiting` is told now and then how long it has, and may throw.
   void synchronize(StreamEvent event);
   std::function<void(std::int64_t waited_ms)> while_waiting;
+  // Of the rank at work; null: nobody watches.
+  Watchdog* watchdog = nullptr;
+
+  // Copies of the host's bytes to the GPU on a queue, through pinned memory: the host waits for
+  // earlier copies at most.
+  void copy_from_host(void* to, const void* from, std::size_t bytes, cudaStream_t queue);
 
   // From begin to end what is queued on any stream is captured in place of being done. Everything
   // before is done by then, so its events hold nobody up, and memory comes from `arena`. Whoever
@@ -130,6 +140,9 @@ class Gpu {
   int ordinal_;
   std::array<cudaStream_t, kRoles> queues_{};
   double* inbox_ = nullptr;
+  static constexpr std::size_t kStagedBytes = std::size_t{4} << 20;
+  std::byte* staged_ = nullptr;  // pinned
+  StagingRing staging_{kStagedBytes};
   std::function<void()> put_off_;
   std::vector<const void*> put_off_memory_;
   std::deque<Mark> events_;  // of numbers from first_ on

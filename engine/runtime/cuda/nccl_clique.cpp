@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdio>
 #include <future>
 #include <memory>
 #include <thread>
 
+#include "engine/runtime/bounded_work.h"
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/host/rendezvous.h"
 #include "zeroproof/engine/runtime/process/job.h"
@@ -68,7 +70,7 @@ NcclClique::NcclClique(const std::vector<std::shared_ptr<Gpu>>& gpus) {
   const std::vector<ncclComm_t> wide = connect(ordinals, NCCL_CONFIG_INITIALIZER);
   const std::vector<ncclComm_t> narrow = connect(ordinals, narrow_config());
   for (std::size_t rank = 0; rank < ordinals.size(); ++rank) {
-    Member& member = members_.emplace_back();
+    Member& member = members_->emplace_back();
     member.ordinal = ordinals[rank];
     member.communicator = wide[rank];
     member.narrow = narrow[rank];
@@ -77,7 +79,7 @@ NcclClique::NcclClique(const std::vector<std::shared_ptr<Gpu>>& gpus) {
 }
 
 NcclClique::NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job)
-    : members_(static_cast<std::size_t>(seat.size)) {
+    : members_(std::make_shared<Members>(static_cast<std::size_t>(seat.size))) {
   constexpr std::chrono::milliseconds kLook{20};
   const auto end = std::chrono::steady_clock::now() + job.timeout();
   std::future<Connected> connected = connect(seat, id);
@@ -91,7 +93,7 @@ NcclClique::NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job)
   }
   const Connected made = connected.get();
   check(made.result, "ncclCommInitRankConfig");
-  Member& own = members_[static_cast<std::size_t>(seat.rank)];
+  Member& own = (*members_)[static_cast<std::size_t>(seat.rank)];
   own.ordinal = seat.ordinal;
   own.communicator = made.communicator;
 }
@@ -102,7 +104,7 @@ NcclClique::~NcclClique() {
 
 void NcclClique::call(int rank, NcclChannels lanes,
                       const std::function<ncclResult_t(ncclComm_t)>& nccl) {
-  Member& member = members_[static_cast<std::size_t>(rank)];
+  Member& member = (*members_)[static_cast<std::size_t>(rank)];
   const std::lock_guard lock(member.calls);
   if (is_aborted_) throw host::GroupAborted(reason_);
   const bool is_narrow = lanes == NcclChannels::limited && member.narrow != nullptr;
@@ -113,7 +115,7 @@ std::optional<std::string> NcclClique::failure(int rank) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (is_aborted_) return reason_;
   if (!lock) return std::nullopt;  // another rank asks, or is about to abort
-  const Member& member = members_[static_cast<std::size_t>(rank)];
+  const Member& member = (*members_)[static_cast<std::size_t>(rank)];
   for (const ncclComm_t communicator : {member.communicator, member.narrow}) {
     if (communicator == nullptr) continue;
     ncclResult_t result = ncclSuccess;
@@ -126,8 +128,8 @@ std::optional<std::string> NcclClique::failure(int rank) {
 }
 
 bool NcclClique::is_dead() {
-  for (std::size_t rank = 0; rank < members_.size(); ++rank)
-    if (members_[rank].communicator && failure(static_cast<int>(rank))) return true;
+  for (std::size_t rank = 0; rank < members_->size(); ++rank)
+    if ((*members_)[rank].communicator && failure(static_cast<int>(rank))) return true;
   return false;
 }
 
@@ -137,31 +139,36 @@ void NcclClique::abort(const std::string& reason) {
   reason_ = reason;
   is_aborted_ = true;
   if (peers_) peers_->barrier.release();  // what NCCL's abort frees waits for them
-  end(ncclCommAbort);
+  if (!end(ncclCommAbort))
+    fmt::print(stderr, "zeroproof: NCCL does not end its communicators; they are left behind\n");
 }
 
 // Each waits for the others of its process, so all at once. NCCL frees a communicator that another
 // thread is still inside of, so that thread gets the time to leave: only one that waits for a peer
 // needs longer, and nothing but the end frees it. What an abort frees waits for all kernels of the
 // GPU, those of the other communicator too: both at once.
-void NcclClique::end(ncclResult_t (*ends)(ncclComm_t)) {
+// False: some are left behind.
+bool NcclClique::end(ncclResult_t (*ends)(ncclComm_t)) {
+  constexpr std::chrono::seconds kLongestEnd{30};
+  std::vector<std::function<void()>> works;
+  for (std::size_t rank = 0; rank < members_->size(); ++rank)
+    if ((*members_)[rank].communicator != nullptr)
+      works.emplace_back([all = members_, rank, ends] { end_one((*all)[rank], ends); });
+  return run_within(std::move(works), kLongestEnd);
+}
+
+void NcclClique::end_one(Member& member, ncclResult_t (*ends)(ncclComm_t)) {
   constexpr std::chrono::seconds kPatience{2};
-  std::vector<std::jthread> threads;
-  for (Member& member : members_) {
-    if (member.communicator == nullptr) continue;
-    threads.emplace_back([&member, ends, kPatience] {
-      const std::unique_lock lock(member.calls, kPatience);
-      const auto end_narrow = [&member, ends] {
-        cudaSetDevice(member.ordinal);
-        ends(member.narrow);
-      };
-      std::jthread beside;
-      if (member.narrow != nullptr && ends == ncclCommAbort) beside = std::jthread(end_narrow);
-      if (member.narrow != nullptr && ends != ncclCommAbort) end_narrow();
-      cudaSetDevice(member.ordinal);
-      ends(member.communicator);
-    });
-  }
+  const std::unique_lock lock(member.calls, kPatience);
+  const auto end_narrow = [&member, ends] {
+    cudaSetDevice(member.ordinal);
+    ends(member.narrow);
+  };
+  std::jthread beside;
+  if (member.narrow != nullptr && ends == ncclCommAbort) beside = std::jthread(end_narrow);
+  if (member.narrow != nullptr && ends != ncclCommAbort) end_narrow();
+  cudaSetDevice(member.ordinal);
+  ends(member.communicator);
 }
 
 }  // namespace zeroproof::cuda

@@ -53,6 +53,7 @@ class NcclClique {
   bool is_dead();
   // Ends what the kernels of all ranks do, their meetings, and the communicators (ncclCommAbort).
   // Once; also while a rank is inside a call of NCCL: nothing else ends one that waits for a peer.
+  // Returns in time, though NCCL may not: then its communicators are left behind.
   void abort(const std::string& reason);
 
  private:
@@ -64,10 +65,13 @@ class NcclClique {
     std::timed_mutex calls;  // held while the rank's thread is inside NCCL
   };
 
-  void end(ncclResult_t (*ends)(ncclComm_t));
+  using Members = std::deque<Member>;
+  static void end_one(Member& member, ncclResult_t (*ends)(ncclComm_t));
+  bool end(ncclResult_t (*ends)(ncclComm_t));
 
   std::unique_ptr<Peers> peers_;
-  std::deque<Member> members_;  // by rank; without a communicator: of another process
+  // By rank; without a communicator: of another process. Shared with threads that NCCL keeps.
+  std::shared_ptr<Members> members_ = std::make_shared<Members>();
   std::mutex mutex_;
   std::atomic<bool> is_aborted_ = false;
   std::string reason_;  // written before is_aborted_

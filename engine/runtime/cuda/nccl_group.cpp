@@ -115,26 +115,22 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
   const bool is_batched =
       is_batching_ && size() > 1 && !is_left_out_ &&
       (collective.op == CollectiveOp::reduce || collective.op == CollectiveOp::broadcast);
+  issued_.forget([this](StreamEvent of) { return gpu_->is_recycled(of); });
   if (is_batched) {
     put_in_batch(stream, collective);
-    issued_.push_back({collective.op, collective.input.dtype(), collective.input.elements, {}});
-    return {static_cast<std::int64_t>(issued_.size()) - 1};
+    return {issued_.add(collective)};
   }
   const cudaStream_t queue = native(stream);
-  const bool has_data = collective.op != CollectiveOp::barrier;
   // Known before it runs: ranks that wait for each other in there name it.
-  issued_.push_back({collective.op,
-                     has_data ? collective.input.dtype() : DType::float32,
-                     collective.input.elements,
-                     {}});
+  const std::int64_t number = issued_.add(collective);
   if (size() == 1)
     run_alone(queue, collective);
   else if (is_left_out_)
     fake_collective(queue, collective);
   else
     run(queue, collective);
-  issued_.back().completion = stream.record();
-  return {static_cast<std::int64_t>(issued_.size()) - 1};
+  issued_.complete(number, stream.record());
+  return {number};
 }
 
 // NCCL takes an input that is its place in the output, or shares nothing with it.
@@ -148,6 +144,7 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
   const auto count = static_cast<std::size_t>(std::min(of.input.elements, of.output.elements));
   if (count == 0) return;
   const auto bytes = static_cast<std::size_t>(of.input.bytes());
+  const Watchdog::Wait wait(gpu_->watchdog, "a call of NCCL");
   clique_->call(rank(), lanes_for(queue, of.op, bytes), [&](ncclComm_t comm) {
     return launch(of, {input, output, count, type_of(of.input.dtype())}, comm, queue);
   });
@@ -156,6 +153,7 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
 // No rank goes on on this queue before all are here.
 void NcclGroup::meet(cudaStream_t queue) {
   if (peers_) return peers_->barrier(queue);
+  const Watchdog::Wait wait(gpu_->watchdog, "a call of NCCL");
   clique_->call(rank(), NcclChannels::all, [&](ncclComm_t comm) {
     return ncclAllReduce(signal_.data(), signal_.data(), 1, ncclFloat32, ncclSum, comm, queue);
   });
@@ -220,8 +218,7 @@ void NcclGroup::end_batch() {
   if (batch_.empty()) return;
   const std::vector<Batched> batch = std::exchange(batch_, {});
   run_batch(native(*batch_stream_), batch);
-  const StreamEvent completion = batch_stream_->record();
-  for (std::size_t i = batch_begin_; i < issued_.size(); ++i) issued_[i].completion = completion;
+  issued_.complete(batch_begin_, batch_stream_->record());
 }
 
 void NcclGroup::run_batch(cudaStream_t queue, const std::vector<Batched>& batch) {
@@ -246,6 +243,7 @@ void NcclGroup::run_batch(cudaStream_t queue, const std::vector<Batched>& batch)
 
 void NcclGroup::run_nccl_batch(cudaStream_t queue, const std::vector<Batched>& batch,
                                std::size_t bytes) {
+  const Watchdog::Wait wait(gpu_->watchdog, "a call of NCCL");
   clique_->call(rank(), lanes_for(queue, batch.front().op, bytes), [&](ncclComm_t comm) {
     ncclResult_t result = ncclGroupStart();
     for (const Batched& of : batch) {
@@ -288,29 +286,33 @@ void NcclGroup::fake_collective(cudaStream_t queue, const Collective& of) {
 }
 
 StreamEvent NcclGroup::completion(Work work) const {
-  ZP_CHECK(std::cmp_less(work.sequence, issued_.size()), "a work that the group did not issue");
-  return issued_[static_cast<std::size_t>(work.sequence)].completion;
+  const auto of = issued_.find(work.sequence);
+  return of ? of->completion : StreamEvent{};
 }
 
 void NcclGroup::wait(Work work, Stream& stream) {
   throw_if_failed();
-  if (work.sequence >= 0) stream.wait(completion(work));
+  if (work.sequence < 0) return;
+  if (const StreamEvent of = completion(work); !of.is_none()) stream.wait(of);
 }
 
 bool NcclGroup::is_completed(Work work) {
   throw_if_failed();
-  return gpu_->query(completion(work));
+  const StreamEvent of = completion(work);
+  return of.is_none() || gpu_->query(of);
 }
 
 std::optional<std::string> NcclGroup::pending() {
-  const auto is_over = [this](const Issued& of) {  // what is still in a batch is not
-    return !of.completion.is_none() && gpu_->query(of.completion);
-  };
-  while (oldest_ < issued_.size() && is_over(issued_[oldest_])) ++oldest_;
-  if (oldest_ == issued_.size()) return std::nullopt;
-  const Issued& of = issued_[oldest_];
+  issued_.forget([this](StreamEvent of) { return gpu_->query(of); });
+  return oldest_known();
+}
+
+std::optional<std::string> NcclGroup::oldest_known() const {
+  const auto oldest = issued_.oldest();
+  if (!oldest) return std::nullopt;
+  const auto& [number, of] = *oldest;
   return fmt::format("{} group [{}], collective {}: {} of {} {}", host::group_name(kind()),
-                     fmt::join(ranks(), ", "), oldest_, host::collective_name(of.op), of.elements,
+                     fmt::join(ranks(), ", "), number, host::collective_name(of.op), of.elements,
                      dtype_name(of.dtype));
 }
 

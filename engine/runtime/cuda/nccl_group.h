@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "engine/runtime/cuda/nccl_clique.h"
 #include "engine/runtime/cuda/peer_collectives.h"
 #include "engine/runtime/host/collective_group.h"
+#include "engine/runtime/host/issued_collectives.h"
 #include "zeroproof/engine/runtime/cuda/cuda_world.h"
 
 namespace zeroproof::cuda {
@@ -26,6 +28,8 @@ class NcclGroup final : public host::CollectiveGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
+  bool compares_contents() const override { return false; }
+  void announce(std::span<const ContentPart>) override {}
   // Reductions and broadcasts: what lies one behind the other and has one root is one, and all are
   // one launch.
   void begin_batch() override { is_batching_ = true; }
@@ -38,16 +42,11 @@ class NcclGroup final : public host::CollectiveGroup {
   std::optional<std::string> failure() override;
   // The oldest collective that has not completed, with its number; none: all have.
   std::optional<std::string> pending();
+  // The same as far as somebody has looked, from any thread: it may have completed meanwhile.
+  std::optional<std::string> oldest_known() const;
   void throw_if_failed();
 
  private:
-  struct Issued {
-    host::CollectiveOp op;
-    DType dtype;
-    std::int64_t elements;
-    StreamEvent completion;
-  };
-
   // A reduction or a broadcast of a batch, in place.
   struct Batched {
     host::CollectiveOp op;
@@ -73,20 +72,19 @@ class NcclGroup final : public host::CollectiveGroup {
   void run_alone(cudaStream_t queue, const host::Collective& collective);
   void fake_collective(cudaStream_t queue, const host::Collective& collective);
 
-  StreamEvent completion(Work work) const;
+  StreamEvent completion(Work work) const;  // none: it has completed
 
   std::shared_ptr<NcclClique> clique_;
   std::shared_ptr<Gpu> gpu_;
   CudaCollectives collectives_;
   std::optional<PeerCollectives> peers_;  // none: ranks of other processes, or no peer access
   DeviceBuffer signal_;                   // of barriers by NCCL
-  std::vector<Issued> issued_;
-  std::size_t oldest_ = 0;  // that may be pending
+  host::IssuedCollectives issued_;
   bool is_left_out_ = false;
   bool is_batching_ = false;
   Stream* batch_stream_ = nullptr;
   std::vector<Batched> batch_;
-  std::size_t batch_begin_ = 0;  // the first of issued_ in it
+  std::int64_t batch_begin_ = 0;  // the first of issued_ in it
 };
 
 }  // namespace zeroproof::cuda

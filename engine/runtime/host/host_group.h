@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ class HostGroup final : public CollectiveGroup {
  public:
   HostGroup(GroupMembers members, std::shared_ptr<Rendezvous> rendezvous, StreamLog& log);
 
+  bool compares_contents() const override { return false; }
+  void announce(std::span<const ContentPart>) override {}
+  void begin_batch() override {}
+  void end_batch() override {}
   void wait(Work work, Stream& stream) override;
   bool is_completed(Work work) override;
   void abort(const std::string& reason) override;

@@ -21,6 +21,13 @@ class HostKernels final : public Kernels {
   void count_non_finite(Stream& stream, const Span& target, const Span& source) override;
   void adam(Stream& stream, const AdamUpdate& update) override;
   void sgd(Stream& stream, const SgdUpdate& update) override;
+  void clip_factor(Stream& stream, const Span& factor, const Span& squares,
+                   const ClipRule& rule) override {
+    Kernels::clip_factor(stream, factor, squares, rule);
+  }
+  void scale_by(Stream& stream, const Span& target, const Span& factor) override {
+    Kernels::scale_by(stream, target, factor);
+  }
   std::vector<double> read(Stream& stream, const Span& source) override;
   void write(Stream& stream, const Span& target, const std::vector<double>& values) override;
 

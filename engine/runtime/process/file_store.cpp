@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -45,9 +47,14 @@ class Patience {
 };
 
 // Unlike a result, what is in a store need not survive the machine: a whole file, but no sync.
+// Several processes and threads may put one key at a time, each by a file of its own.
 FileResult<void> put(const std::string& path, std::string_view value) {
+  static std::atomic<std::uint64_t> count = 0;
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
   FileSystem& files = posix_file_system();
-  const std::string fresh = path + ".new";
+  const std::string fresh =
+      fmt::format("{}.{}.{}.{}.new", path, host.data(), ::getpid(), count.fetch_add(1));
   auto file = files.create(fresh);
   if (!file) return tl::unexpected(file.error());
   if (auto written = write_all(**file, value); !written) return written;

@@ -34,7 +34,7 @@ std::string this_process() {
 }
 
 // Of this user, on this machine. Where another user made it, nobody is to follow him.
-Result<std::string> local_folder(const Launch& launch) {
+Result<std::string> folder_of_user() {
   const std::string temporary = std::filesystem::temp_directory_path().string();
   const std::string folder = fmt::format("{}/zeroproof-{}", temporary, ::getuid());
   ::mkdir(folder.c_str(), 0700);
@@ -43,19 +43,44 @@ Result<std::string> local_folder(const Launch& launch) {
     return fail(ErrorCode::usage,
                 fmt::format("{} is not a folder of this user's: give all processes --store FOLDER",
                             folder));
-  return launch.run_id.empty() ? folder + "/" + launch.launcher : folder;
+  return folder;
+}
+
+// Handed over, or of this machine alone: another one's processes could not read the file.
+Result<StoreToken> token_of(const Launch& launch, const JobOptions& options) {
+  if (!options.store_token_file.empty()) return StoreToken{.file = options.store_token_file};
+  if (!launch.store_token.empty()) return StoreToken{.text = launch.store_token};
+  const auto is_local =
+      launch.local_size == launch.size ? Result<bool>(true) : is_loopback(launch.master_address);
+  if (!is_local) return tl::unexpected(is_local.error());
+  if (!*is_local)
+    return fail(ErrorCode::usage,
+                fmt::format("the store at {}:{} is open to other machines, and its processes have "
+                            "no token: set ZEROPROOF_STORE_TOKEN on all of them to what openssl "
+                            "rand -hex 16 prints once, or give all --store-token FILE",
+                            launch.master_address, *launch.port));
+  auto folder = folder_of_user();
+  if (!folder) return tl::unexpected(folder.error());
+  return StoreToken{.file = fmt::format("{}/token-{}", *folder, *launch.port), .is_made = true};
+}
+
+Result<std::unique_ptr<Store>> open_tcp_store(const Launch& launch, const StoreMember& member,
+                                              const JobOptions& options) {
+  auto token = token_of(launch, options);
+  if (!token) return tl::unexpected(token.error());
+  return TcpStore::open({launch.master_address, *launch.port, *token}, member, options.timeout);
 }
 
 Result<std::unique_ptr<Store>> open_store(const Launch& launch, const JobOptions& options) {
   const StoreMember member{launch.rank, launch.size, launch.run_id};
   if (!options.store_folder.empty())
     return FileStore::open(options.store_folder, member, options.timeout);
-  if (!launch.master_address.empty() && launch.port)
-    return TcpStore::open(launch.master_address, *launch.port, member, options.timeout);
+  if (!launch.master_address.empty() && launch.port) return open_tcp_store(launch, member, options);
   const bool is_half = !launch.master_address.empty() || launch.port;
   if (!is_half && launch.local_size == launch.size) {
-    const auto folder = local_folder(launch);
+    auto folder = folder_of_user();
     if (!folder) return tl::unexpected(folder.error());
+    if (launch.run_id.empty()) *folder += "/" + launch.launcher;
     return FileStore::open(*folder, member, options.timeout);
   }
   return fail(ErrorCode::usage,
@@ -164,7 +189,13 @@ void Job::note(const std::string& failure) {
     for (const std::weak_ptr<Listener>& listener : listeners_)
       if (auto alive = listener.lock()) listeners.push_back(std::move(alive));
   }
-  for (const auto& listener : listeners) (*listener)(failure);
+  for (const auto& listener : listeners) {
+    try {
+      (*listener)(failure);
+    } catch (const std::exception&) {
+      // The others have to hear of the failure too; it is what this process ends with.
+    }
+  }
 }
 
 std::vector<std::string> Job::all_gather(std::string_view mine) {

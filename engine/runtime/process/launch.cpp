@@ -90,6 +90,7 @@ std::optional<int> slurm_local_size(const Reader& from, int size) {
 
 Result<void> read_master(const Reader& from, Launch& launch) {
   launch.master_address = from.word("MASTER_ADDR");
+  launch.store_token = from.word("ZEROPROOF_STORE_TOKEN");
   const auto port = from.number("MASTER_PORT");
   if (!port) return tl::unexpected(port.error());
   launch.port = *port;

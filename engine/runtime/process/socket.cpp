@@ -1,13 +1,16 @@
 #include "engine/runtime/process/socket.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -19,9 +22,10 @@
 namespace zeroproof {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-constexpr std::uint64_t kLongestMessage = 1ULL << 32;
 constexpr int kBacklog = 256;
 
 void set_option(int descriptor, int level, int option, int value) {
@@ -38,6 +42,48 @@ void tune(int descriptor) {
   set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
   set_option(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, kIntervalSeconds);
   set_option(descriptor, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  const timeval patience{.tv_sec = 30, .tv_usec = 0};
+  ::setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+}
+
+// When somebody's patience is over, if it ever is.
+class Deadline {
+ public:
+  explicit Deadline(std::optional<Milliseconds> at_most) {
+    if (at_most) end_ = Clock::now() + *at_most;
+  }
+  // As poll() takes it: -1 for ever.
+  int left_ms() const {
+    constexpr Milliseconds kLongest{1'000'000'000};
+    if (!end_) return -1;
+    const auto left = std::chrono::ceil<Milliseconds>(*end_ - Clock::now());
+    return static_cast<int>(std::clamp(left, Milliseconds{0}, kLongest).count());
+  }
+
+ private:
+  std::optional<Clock::time_point> end_;
+};
+
+// False: not within the time.
+bool is_ready(int descriptor, short events, int at_most_ms) {
+  pollfd of{.fd = descriptor, .events = events, .revents = 0};
+  int ready = -1;
+  do ready = ::poll(&of, 1, at_most_ms);
+  while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+// False: the end, an error or the deadline.
+bool receive_bytes(int descriptor, char* to, std::size_t count, const Deadline& deadline) {
+  while (count > 0) {
+    if (!is_ready(descriptor, POLLIN, deadline.left_ms())) return false;
+    const ssize_t got = ::recv(descriptor, to, count, 0);
+    if (got == 0 || (got < 0 && errno != EINTR)) return false;
+    if (got < 0) continue;
+    to += got;
+    count -= static_cast<std::size_t>(got);
+  }
+  return true;
 }
 
 Result<Addresses> resolve(const std::string& host, int port) {
@@ -66,7 +112,7 @@ bool is_loopback(const addrinfo& address) {
 }
 
 // Takes connections of both families, where the machine has both.
-int listen_everywhere(int port) {
+int bind_everywhere(int port) {
   int descriptor = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor >= 0) {
     set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -90,7 +136,7 @@ int listen_everywhere(int port) {
   return descriptor;
 }
 
-int listen_at(const addrinfo& address) {
+int bind_to(const addrinfo& address) {
   const int descriptor = open_socket(address);
   set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
   ::bind(descriptor, address.ai_addr, address.ai_addrlen);
@@ -114,11 +160,6 @@ Socket::~Socket() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void Socket::set_receive_timeout(std::chrono::seconds at_most) {
-  const timeval patience{.tv_sec = at_most.count(), .tv_usec = 0};
-  ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-}
-
 bool Socket::send(std::string_view message) {
   const std::string framed = pack({std::string(message)});
   std::string_view rest = framed;
@@ -130,63 +171,116 @@ bool Socket::send(std::string_view message) {
   return true;
 }
 
-std::optional<std::string> Socket::receive() {
+std::optional<std::string> Socket::receive(const ReceiveLimits& limits) {
+  constexpr std::uint64_t kFirstBytes = std::uint64_t{1} << 16U;
+  const Deadline deadline(limits.at_most);
   char header[kLengthBytes];
-  if (!receive_bytes(header, kLengthBytes)) return std::nullopt;
+  if (!receive_bytes(descriptor_, header, kLengthBytes, deadline)) return std::nullopt;
   const std::uint64_t length = length_at({header, kLengthBytes});
-  if (length > kLongestMessage) return std::nullopt;
-  std::string message(length, '\0');
-  if (!receive_bytes(message.data(), message.size())) return std::nullopt;
-  return message;
-}
-
-bool Socket::receive_bytes(char* to, std::size_t count) {
-  while (count > 0) {
-    const ssize_t got = ::recv(descriptor_, to, count, 0);
-    if (got == 0 || (got < 0 && errno != EINTR)) return false;
-    if (got < 0) continue;
-    to += got;
-    count -= static_cast<std::size_t>(got);
+  if (length > limits.bytes) return std::nullopt;
+  std::string message;
+  while (message.size() < length) {
+    const std::uint64_t have = message.size();
+    message.resize(std::min(length, std::max(kFirstBytes, 2 * have)));
+    if (!receive_bytes(descriptor_, message.data() + have, message.size() - have, deadline))
+      return std::nullopt;
   }
-  return true;
+  return message;
 }
 
 void Socket::shut_down() {
   ::shutdown(descriptor_, SHUT_RDWR);
 }
 
-Result<Socket> connect_to(const std::string& host, int port, std::chrono::milliseconds at_most) {
-  constexpr std::chrono::milliseconds kPause{20};
-  const auto addresses = resolve(host, port);
+namespace {
+
+// errno says why there is none: ETIMEDOUT where nobody answered within the time.
+std::optional<Socket> connect_once(const addrinfo& address, int at_most_ms) {
+  const int descriptor = open_socket(address);
+  if (descriptor < 0) return std::nullopt;
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  ::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+  int error = ::connect(descriptor, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    socklen_t size = sizeof error;
+    if (!is_ready(descriptor, POLLOUT, at_most_ms))
+      error = ETIMEDOUT;
+    else if (::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+      error = errno;
+  }
+  ::fcntl(descriptor, F_SETFL, flags);
+  if (error == 0) return Socket(descriptor);
+  ::close(descriptor);
+  errno = error;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<bool> is_loopback(const std::string& host) {
+  const auto addresses = resolve(host, 0);
   if (!addresses) return tl::unexpected(addresses.error());
-  const auto end = std::chrono::steady_clock::now() + at_most;
+  for (const addrinfo* at = addresses->get(); at != nullptr; at = at->ai_next)
+    if (!is_loopback(*at)) return false;
+  return true;
+}
+
+// No address may use up the time of the others, and each gets some.
+Result<Socket> connect_to(const std::string& host, int port, std::chrono::milliseconds at_most) {
+  constexpr Milliseconds kPause{20};
+  constexpr int kShortestTryMs = 50;
+  constexpr int kLongestTryMs = 5'000;
+  const Deadline deadline(at_most);
   for (;;) {
     int error = 0;
-    for (const addrinfo* at = addresses->get(); at != nullptr; at = at->ai_next) {
-      const int descriptor = open_socket(*at);
-      if (descriptor >= 0 && ::connect(descriptor, at->ai_addr, at->ai_addrlen) == 0)
-        return Socket(descriptor);
+    const auto addresses = resolve(host, port);
+    const addrinfo* at = addresses ? addresses->get() : nullptr;
+    for (; at != nullptr; at = at->ai_next) {
+      if (auto socket =
+              connect_once(*at, std::clamp(deadline.left_ms(), kShortestTryMs, kLongestTryMs)))
+        return std::move(*socket);
       error = errno;
-      if (descriptor >= 0) ::close(descriptor);
     }
-    if (std::chrono::steady_clock::now() >= end)
-      return fail(ErrorCode::failed,
-                  fmt::format("nobody listens at {}:{} ({})", host, port, std::strerror(error)));
-    std::this_thread::sleep_for(kPause);
+    if (deadline.left_ms() > 0) {
+      std::this_thread::sleep_for(kPause);
+      continue;
+    }
+    if (!addresses) return tl::unexpected(addresses.error());
+    return fail(ErrorCode::failed,
+                fmt::format("nobody listens at {}:{} ({})", host, port, std::strerror(error)));
   }
 }
 
-Result<Listener> Listener::open(const std::string& host, int port) {
+namespace {
+
+Error cannot_listen(int port) {
+  return {ErrorCode::usage,
+          fmt::format("rank 0 cannot listen on port {}: {}: give another MASTER_PORT", port,
+                      std::strerror(errno == 0 ? EADDRINUSE : errno))};
+}
+
+}  // namespace
+
+Result<Listener> Listener::bind(const std::string& host, int port) {
   const auto addresses = resolve(host, port);
   if (!addresses) return tl::unexpected(addresses.error());
   const addrinfo& first = **addresses;
-  Listener listener(is_loopback(first) ? listen_at(first) : listen_everywhere(port));
-  const bool listens =
-      (port == 0 || listener.port() == port) && ::listen(listener.descriptor_, kBacklog) == 0;
-  if (listens) return listener;
-  return fail(ErrorCode::usage,
-              fmt::format("rank 0 cannot listen on port {}: {}: give another MASTER_PORT", port,
-                          std::strerror(errno == 0 ? EADDRINUSE : errno)));
+  errno = 0;
+  Listener listener(is_loopback(first) ? bind_to(first) : bind_everywhere(port));
+  if (port != 0 && listener.port() != port) return tl::unexpected(cannot_listen(port));
+  return listener;
+}
+
+Result<void> Listener::listen() {
+  if (::listen(descriptor_, kBacklog) == 0) return {};
+  return tl::unexpected(cannot_listen(port()));
+}
+
+Result<Listener> Listener::open(const std::string& host, int port) {
+  auto bound = bind(host, port);
+  if (!bound) return bound;
+  if (auto listens = bound->listen(); !listens) return tl::unexpected(listens.error());
+  return bound;
 }
 
 Listener::Listener(Listener&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -209,9 +303,12 @@ void Listener::shut_down() {
 }
 
 std::optional<Socket> Listener::accept() {
+  constexpr Milliseconds kPause{50};
   const int descriptor = ::accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (descriptor < 0) return std::nullopt;
-  return Socket(descriptor);
+  if (descriptor >= 0) return Socket(descriptor);
+  const bool is_short = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+  if (is_short) std::this_thread::sleep_for(kPause);  // the caller still waits to be accepted
+  return std::nullopt;
 }
 
 }  // namespace zeroproof

@@ -1,57 +1,61 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <list>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "engine/runtime/process/file_store.h"
 #include "engine/runtime/process/socket.h"
+#include "engine/runtime/process/store_keeper.h"
 
 namespace zeroproof {
 
-// What the process of rank 0 keeps for all: the keys, and who is here. A thread a connection. The
-// connection on which a rank joined is its life: closed without a word, the rank is lost.
+// What callers may take from the process of rank 0 before they have said the token.
+struct StoreLimits {
+  std::chrono::milliseconds hello{10'000};  // for the first message
+  std::uint64_t hello_bytes = 4096;
+  std::size_t unknown_callers = 64;  // at a time; the oldest makes room for the next
+  std::size_t callers_a_rank = 64;   // that have said the token
+};
+
+// Serves the store of a job, a thread a connection. The connection on which a rank joined is its
+// life: closed without a word, the rank is lost.
 class TcpServer {
  public:
-  TcpServer(Listener listener, const StoreMember& keeper);
+  TcpServer(Listener listener, const StoreMember& member, std::string token,
+            const StoreLimits& limits = {});
   ~TcpServer();  // whoever still asks finds nobody
   TcpServer(const TcpServer&) = delete;
   TcpServer& operator=(const TcpServer&) = delete;
 
   int port() const { return listener_.port(); }
-  // Until all that came have left or are lost, but no longer than that.
-  void wait_for_others(Store::Milliseconds at_most);
+  void wait_for_others(Store::Milliseconds at_most) { keeper_.wait_for_others(at_most); }
+  std::size_t connections() const { return open_; }  // that are served
 
  private:
-  using Parts = std::vector<std::string>;
+  enum class Standing { unknown, known, dropped, ended };
   struct Connection {
     explicit Connection(Socket of) : socket(std::move(of)) {}
     Socket socket;
-    int rank = -1;  // whose life it is
+    std::atomic<Standing> standing = Standing::unknown;
     std::thread thread;
   };
 
   void accept_all();
+  void forget_ended();
+  void make_room();
+  void start(Socket socket);
   void serve(Connection& connection);
-  Parts answer(Connection& connection, const Parts& request);
-  Parts join(Connection& connection, const Parts& request);
-  Parts wait(const Parts& request);
-  Parts presences();
-  void note_end(const Connection& connection);
+  void talk(Connection& connection, StoreKeeper::Caller& caller);
+  std::size_t count(Standing standing) const;
 
   Listener listener_;
-  StoreMember keeper_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::string> values_;
-  std::vector<PeerState> presences_;
-  std::list<Connection> connections_;
+  StoreLimits limits_;
+  std::size_t known_max_;
+  StoreKeeper keeper_;
+  std::list<Connection> connections_;  // of the acceptor's thread, and after its end
+  std::atomic<std::size_t> open_ = 0;
+  std::atomic<std::size_t> known_ = 0;
   std::atomic<bool> is_ending_ = false;
   std::thread acceptor_;
 };

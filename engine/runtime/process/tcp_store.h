@@ -5,18 +5,26 @@
 #include <string>
 #include <vector>
 
+#include "engine/runtime/process/store_token.h"
 #include "engine/runtime/process/tcp_server.h"
 
 namespace zeroproof {
 
-// A store that the process of rank 0 keeps in its memory and the others ask over TCP. Nothing is
-// encrypted and nobody has to say who he is: for the network of a cluster, as torchrun's own.
+struct TcpPlace {
+  std::string host;
+  int port = 0;  // of rank 0: 0 takes any free one; see TcpStore::port()
+  StoreToken token = {};
+};
+
+// A store that the process of rank 0 keeps in its memory and the others ask over TCP. It serves
+// those that know its token. Nothing is encrypted: for the network of a cluster.
 class TcpStore final : public Store {
  public:
-  // Rank 0 listens (port 0: anywhere; see port()), the others connect. Usage: the address or port
-  // cannot be used; failed: rank 0 did not listen within that time, or keeps another job's store.
-  static Result<std::unique_ptr<TcpStore>> open(const std::string& host, int port,
-                                                const StoreMember& member, Milliseconds at_most);
+  // Rank 0 listens, the others connect. Usage: the address, port or token cannot be used; failed:
+  // rank 0 did not listen within that time, or keeps another job's store.
+  static Result<std::unique_ptr<TcpStore>> open(const TcpPlace& place, const StoreMember& member,
+                                                Milliseconds at_most,
+                                                const StoreLimits& limits = {});
   ~TcpStore() override;
 
   void set(const std::string& key, std::string_view value) override;
@@ -25,22 +33,27 @@ class TcpStore final : public Store {
   std::vector<PeerState> presences() override;
   void leave(Milliseconds at_most) override;
   std::string place() const override;
-  int port() const { return port_; }
+  int port() const { return place_.port; }
+  std::size_t connections() const { return server_ ? server_->connections() : 0; }
 
-  TcpStore(std::string host, int port, const StoreMember& member,
-           std::unique_ptr<TcpServer> server);
+  TcpStore(TcpPlace place, const StoreMember& member, std::unique_ptr<TcpServer> server);
 
  private:
   using Parts = std::vector<std::string>;
 
   Result<void> join(Milliseconds at_most);
   Parts ask(const Parts& request);
-  std::optional<Parts> ask_on(Socket& socket, const Parts& request);
+  std::optional<Parts> ask_on(Socket& socket, const Parts& request) const;
   Socket idle_connection();
+  struct Greeting {
+    Socket socket;
+    std::optional<Parts> answer;  // to the token; none: the other end hung up
+  };
+  Result<Greeting> greet(Milliseconds at_most) const;
   [[noreturn]] void lose() const;
+  [[noreturn]] void refuse(const Parts& answer) const;
 
-  std::string host_;
-  int port_;
+  TcpPlace place_;
   StoreMember member_;
   std::unique_ptr<TcpServer> server_;  // of rank 0
   std::mutex mutex_;

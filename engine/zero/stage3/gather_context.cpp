@@ -94,6 +94,9 @@ void GatherContext::take_over_changes() {
     last = context_.data.broadcast(stream, Span::of(parameter->parameter().tensor), root,
                                    {.is_async = true});
   if (!parameters_.empty()) context_.data.wait(last, stream);
+  // That wait was for all of them.
+  for (std::size_t before = 1; before < parameters_.size(); ++before)
+    context_.data.forget({last.sequence - static_cast<std::int64_t>(before)});
 }
 
 // What a load or a step has given up meanwhile has nothing that could be lost. What it has gathered

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "zeroproof/engine/engine_error.h"
 #include "zeroproof/engine/fallback_rule.h"
 #include "zeroproof/engine/full_tensor.h"
+#include "zeroproof/engine/partition_rule.h"
 #include "zeroproof/engine/quirks.h"
 #include "zeroproof/engine/runtime/runtime.h"
 #include "zeroproof/engine/zero_config.h"
@@ -66,6 +68,10 @@ struct EngineCheckpointOptions {
   FileSystem* files = nullptr;       // null: the machine's
   CheckpointStore* store = nullptr;  // in place of files
   std::function<void(const std::string& text)> on_warning = {};
+  // Of a save by several tensor-parallel ranks: what each parameter is a part of, by name, the same
+  // on all of them. `other_parameters` is the rule of those without one; `inferred` refuses them.
+  std::map<std::string, PartitionRule> partition_rules = {};
+  PartitionRule other_parameters = {};
   // Of a load: the /scheduler goes on as it was saved. False: from where this engine's is.
   bool restores_scheduler = true;
 };

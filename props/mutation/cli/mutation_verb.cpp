@@ -55,8 +55,10 @@ class MutationVerb final : public Verb {
                     {"BUDGET", "of the unmutated engine: 30s, 500x cases (default 200x)"});
     flags.add_value("replay", replay_,
                     {"TOKEN", "one counterexample again; or a file that --write-corpus wrote"});
-    flags.add_value("write-corpus", corpus_,
-                    {"DIR", "write ID.json of each fault that is found: program and schedule"});
+    flags.add_value(
+        "write-corpus", corpus_,
+        {"DIR",
+         "write ID.json of each fault that is found, and unmutated_N.json: program and schedule"});
   }
 
   Result<VerbResult> run(Session& session) override {
@@ -95,7 +97,7 @@ class MutationVerb final : public Verb {
     Result<void> written;
     const auto on_found = [&](const ProgramFound& found) {
       session.say(fmt::format("{} {}", found.fault->id, found.is_found ? "found" : "not found"));
-      if (written) written = write_entry(found, session);
+      if (written) written = write_entry(found, found.fault->id, session);
     };
     report->found = hunt::hunt_all(mutants_, options, *workers, watch, on_found);
     if (!written) return tl::unexpected(written.error());
@@ -103,12 +105,15 @@ class MutationVerb final : public Verb {
       const hunt::Mutant canary = mutation::mutant_of(mutation::canary());
       report->is_canary_found = hunter.hunt(canary).is_found;
     }
-    report->unmutated =
-        hunter.run_unmutated(0, unmutated->work.executions, unmutated->time_ns.value_or(INT64_MAX),
-                             [&](const ProgramFound& finding) {
-                               report->findings.push_back(finding);
-                               session.say("the unmutated engine:\n" + finding_text(finding));
-                             });
+    report->unmutated = hunter.run_unmutated(
+        0, unmutated->work.executions, unmutated->time_ns.value_or(INT64_MAX),
+        [&](const ProgramFound& finding) {
+          report->findings.push_back(finding);
+          session.say("the unmutated engine:\n" + finding_text(finding));
+          const auto number = report->findings.size();
+          if (written) written = write_entry(finding, fmt::format("unmutated_{}", number), session);
+        });
+    if (!written) return tl::unexpected(written.error());
     return VerbResult{.code = code_of(*report),
                       .text = [report, this, &session] { return page_of(*report, session); },
                       .json = [report] { return report_json(*report); },
@@ -168,28 +173,30 @@ class MutationVerb final : public Verb {
     return *workers;
   }
 
-  // ID.json into both folders, and pictures of its run into that of --out.
-  Result<void> write_entry(const ProgramFound& found, const Session& session) const {
+  // NAME.json into both folders, and pictures of its run into that of --out.
+  Result<void> write_entry(const ProgramFound& found, const std::string& name,
+                           const Session& session) const {
     const std::string& out = session.common.out_dir;
     if (!found.is_found || (corpus_.empty() && out.empty())) return {};
     const auto entry = hunt::corpus_entry_of(found);
     if (!entry) return tl::unexpected(entry.error());
     for (const std::string& folder : {corpus_, out}) {
       if (folder.empty()) continue;
-      const std::string path = fmt::format("{}/{}.json", folder, entry->fault);
+      const std::string path = fmt::format("{}/{}.json", folder, name);
       if (auto written = write_file_atomically(path, hunt::corpus_json(*entry)); !written)
         return written;
     }
-    return out.empty() ? Result<void>{} : write_pictures_of(*entry, found, out);
+    return out.empty() ? Result<void>{} : write_pictures_of(*entry, found, name, out);
   }
 
   static Result<void> write_pictures_of(const hunt::CorpusEntry& entry, const ProgramFound& found,
-                                        const std::string& folder) {
+                                        const std::string& name, const std::string& folder) {
     auto shown =
-        program_picture(entry, found.fault->variant, fmt::format("mutation {}", entry.fault));
+        program_picture(entry, found.fault ? found.fault->variant : program::EngineVariant{},
+                        fmt::format("mutation {}", name));
     if (!shown) return tl::unexpected(shown.error());
-    const std::string base = fmt::format("{}/{}", folder, entry.fault);
-    shown->picture.note = fmt::format("mutated: {}", found.fault->sentence);
+    const std::string base = fmt::format("{}/{}", folder, name);
+    if (found.fault) shown->picture.note = fmt::format("mutated: {}", found.fault->sentence);
     shown->picture.reproduce = fmt::format("zeroproof mutation --replay {}.json", base);
     return write_program_pictures(*shown, base);
   }

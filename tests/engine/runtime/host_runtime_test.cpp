@@ -130,6 +130,8 @@ class AccessList final : public AccessObserver {
   void on_host_wait(StreamEvent event) override {
     heard_.push_back("host " + std::to_string(event.value));
   }
+  void on_record_use(StreamId, const TensorImpl&) override {}
+  void on_free(const Storage&) override {}
   std::vector<std::string> take() { return std::exchange(heard_, {}); }
 
  private:

@@ -99,6 +99,7 @@ TEST_P(EveryJob, Calls_who_listens_once_when_a_process_is_killed) {
   }
   Job job({.rank = 0, .size = 2}, std::move(store), Ms(10'000));
   std::atomic<int> calls = 0;
+  const auto broken = job.on_failure([&](const std::string&) { throw std::runtime_error("mine"); });
   const auto handle = job.on_failure([&](const std::string&) { ++calls; });
   auto gone = job.on_failure([&](const std::string&) { calls += 100; });
   gone.reset();

@@ -11,6 +11,8 @@
 
 namespace zeroproof {
 
+inline const StoreToken kTestToken{.text = "the token of a test"};
+
 // Opens the stores of one job, rank 0 first, either in a folder or on a free port of the loopback.
 class StoreMaker {
  public:
@@ -26,7 +28,8 @@ class StoreMaker {
   Result<std::unique_ptr<Store>> try_open(const StoreMember& member, int patience_ms = 5'000) {
     const std::chrono::milliseconds patience(patience_ms);
     if (kind_ == Kind::file) return FileStore::open(folder_, member, patience);
-    auto store = TcpStore::open("127.0.0.1", member.rank == 0 ? 0 : port_, member, patience);
+    auto store =
+        TcpStore::open({"127.0.0.1", member.rank == 0 ? 0 : port_, kTestToken}, member, patience);
     if (!store) return tl::unexpected(store.error());
     if (member.rank == 0) port_ = (*store)->port();
     return std::move(*store);

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
+
 #include "engine/runtime/host/rank_errors.h"
+#include "engine/runtime/process/byte_strings.h"
 #include "tests/engine/runtime/job_processes.h"
 #include "zeroproof/engine/runtime/host/host_world.h"
 
@@ -129,6 +132,41 @@ TEST(ProcessWorld, Names_the_collective_that_a_process_left_out) {
               AllOf(HasSubstr("rank 1 (process "),
                     HasSubstr("ended without data group [0, 1], collective 0: all_reduce(sum) of 3 "
                               "float32")));
+}
+
+// What another process could send beside a part of all_reduce(sum) of 3 float32: op, reduction,
+// root, dtype, elements of the output; then bytes of the input.
+struct ForeignPart {
+  std::array<std::int64_t, 5> header;
+  std::size_t bytes;
+};
+
+std::string packed_foreign_part(const ForeignPart& part) {
+  const char* const header = reinterpret_cast<const char*>(part.header.data());
+  return pack({std::string(header, sizeof part.header), std::string(part.bytes, '\0')});
+}
+
+TEST(ProcessWorld, Refuses_a_part_that_is_none_before_it_is_used) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 40;
+  const ForeignPart parts[] = {
+      {{0, 0, 0, 1, 4}, 24}, {{0, 0, 0, 1, kFar}, 24}, {{0, 0, 0, 1, -1}, 24},
+      {{0, 0, 0, 1, 3}, 23}, {{0, 0, 0, 4, 3}, 24},    {{0, 0, 0, -1, 3}, 24},
+      {{0, 3, 0, 1, 3}, 24}, {{6, 0, 0, 1, 3}, 24},    {{-1, 0, 0, 1, 3}, 24},
+      {{1, 0, 2, 1, 3}, 24}, {{1, 0, -1, 1, 3}, 24},   {{2, 0, 0, 1, 3}, 24},
+      {{3, 0, 0, 1, 3}, 24}, {{5, 0, 0, 0, 0}, 8},     {{5, kFar, 0, 0, 0}, 0},
+  };
+  for (const ForeignPart& part : parts) {
+    StoreMaker maker(StoreMaker::Kind::tcp);
+    const auto errors = run_job(maker, 2, [&](const std::shared_ptr<Job>& job) {
+      HostWorld world({.world_size = 2, .job = job});
+      if (job->rank() == 0)
+        world.run([](Runtime& runtime) { all_reduce_float32(runtime, 3); });
+      else
+        job->set("collective/0/0/1", packed_foreign_part(part));
+    });
+    EXPECT_THAT(what_of(errors[0]), HasSubstr("the part of rank 1 of the group is damaged"))
+        << ::testing::PrintToString(part.header);
+  }
 }
 
 }  // namespace

@@ -58,6 +58,8 @@ class KernelsStub final : public Kernels {
   void count_non_finite(Stream&, const Span&, const Span&) override {}
   void adam(Stream&, const AdamUpdate&) override {}
   void sgd(Stream&, const SgdUpdate&) override {}
+  void clip_factor(Stream&, const Span&, const Span&, const ClipRule&) override {}
+  void scale_by(Stream&, const Span&, const Span&) override {}
   std::vector<double> read(Stream&, const Span&) override { return {}; }
   void write(Stream&, const Span&, const std::vector<double>&) override {}
 };
@@ -75,6 +77,10 @@ class ProcessGroupStub final : public ProcessGroup {
   Work all_gather(Stream&, Span, Span) override { return {}; }
   Work broadcast(Stream&, Span, int) override { return {}; }
   Work barrier(Stream&) override { return {}; }
+  bool compares_contents() const override { return false; }
+  void announce(std::span<const ContentPart>) override {}
+  void begin_batch() override {}
+  void end_batch() override {}
   void wait(Work, Stream&) override {}
   bool is_completed(Work) override { return true; }
   void abort(const std::string&) override {}
@@ -96,6 +102,7 @@ class RuntimeStub final : public Runtime {
   Stream& stream(StreamRole) override { return stream_; }
   Stream& user_stream(StreamIndex) override { return stream_; }
   ProcessGroup& group(GroupKind) override { return group_; }
+  GraphCapture* graphs() override { return nullptr; }
   std::optional<std::string> poll_error() override { return std::nullopt; }
   Journal* journal() override { return nullptr; }
   FaultPoint* faults() override { return nullptr; }
@@ -118,6 +125,8 @@ class AccessObserverStub final : public AccessObserver {
   void on_record(StreamId, StreamEvent) override {}
   void on_wait(StreamId, StreamEvent) override {}
   void on_host_wait(StreamEvent) override {}
+  void on_record_use(StreamId, const TensorImpl&) override {}
+  void on_free(const Storage&) override {}
 };
 
 class FaultPointStub final : public FaultPoint {

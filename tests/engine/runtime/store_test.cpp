@@ -213,17 +213,17 @@ TEST(FileStore, Says_that_its_folder_cannot_be_used) {
 TEST(TcpStore, Says_that_its_port_is_taken) {
   const auto taken = Listener::open("127.0.0.1", 0);
   ASSERT_TRUE(taken);
-  const auto store = TcpStore::open("127.0.0.1", taken->port(), {0, 1, ""}, Ms(0));
+  const auto store = TcpStore::open({"127.0.0.1", taken->port(), kTestToken}, {0, 1, ""}, Ms(0));
   ASSERT_FALSE(store);
   EXPECT_EQ(ErrorCode::usage, store.error().code);
   EXPECT_THAT(store.error().text, HasSubstr("Address already in use: give another MASTER_PORT"));
 }
 
 TEST(TcpStore, Takes_nobody_of_another_run_or_twice) {
-  const auto a = TcpStore::open("127.0.0.1", 0, {0, 2, "mine"}, Ms(5'000));
+  const auto a = TcpStore::open({"127.0.0.1", 0, kTestToken}, {0, 2, "mine"}, Ms(5'000));
   ASSERT_TRUE(a);
   const auto join = [&](const StoreMember& member) {
-    const auto b = TcpStore::open("127.0.0.1", (*a)->port(), member, Ms(5'000));
+    const auto b = TcpStore::open({"127.0.0.1", (*a)->port(), kTestToken}, member, Ms(5'000));
     return b ? std::string() : b.error().text;
   };
   EXPECT_THAT(join({1, 2, "older"}),
@@ -234,7 +234,7 @@ TEST(TcpStore, Takes_nobody_of_another_run_or_twice) {
 }
 
 TEST(TcpStore, Survives_who_speaks_another_language) {
-  const auto a = TcpStore::open("localhost", 0, {0, 2, ""}, Ms(5'000));
+  const auto a = TcpStore::open({"localhost", 0, kTestToken}, {0, 2, ""}, Ms(5'000));
   ASSERT_TRUE(a) << a.error().text;
   for (const std::string& noise : {std::string("GET / HTTP/1.1"), std::string(), pack({"set"})}) {
     auto socket = connect_to("127.0.0.1", (*a)->port(), Ms(1'000));
@@ -246,8 +246,8 @@ TEST(TcpStore, Survives_who_speaks_another_language) {
 }
 
 TEST(TcpStore, Throws_when_rank_0_is_gone) {
-  auto a = TcpStore::open("127.0.0.1", 0, {0, 2, ""}, Ms(5'000));
-  const auto b = TcpStore::open("127.0.0.1", (*a)->port(), {1, 2, ""}, Ms(5'000));
+  auto a = TcpStore::open({"127.0.0.1", 0, kTestToken}, {0, 2, ""}, Ms(5'000));
+  const auto b = TcpStore::open({"127.0.0.1", (*a)->port(), kTestToken}, {1, 2, ""}, Ms(5'000));
   ASSERT_TRUE(b);
   (*b)->set("x", "y");
   a->reset();
@@ -258,6 +258,24 @@ TEST(TcpStore, Throws_when_rank_0_is_gone) {
     EXPECT_THAT(fault.what(),
                 HasSubstr("rank 0 ended without a word: nobody keeps the store at 127.0."));
   }
+}
+
+TEST(FileStore, Takes_one_key_from_many_at_a_time) {
+  StoreMaker maker(StoreMaker::Kind::file);
+  constexpr int kProcesses = 4;
+  std::vector<std::unique_ptr<Store>> stores;
+  for (int rank = 0; rank < kProcesses; ++rank) stores.push_back(maker.open(rank, kProcesses));
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < kProcesses; ++rank)
+    threads.emplace_back([&stores, rank] {
+      Store& store = *stores[static_cast<std::size_t>(rank)];
+      for (int round = 0; round < 200; ++round) {
+        EXPECT_NO_THROW(store.set("failed", std::string(1'000, static_cast<char>('a' + rank))));
+        const auto value = store.wait("failed", Ms(0));
+        ASSERT_TRUE(value);
+        EXPECT_EQ(std::string(1'000, value->front()), *value);
+      }
+    });
 }
 
 }  // namespace

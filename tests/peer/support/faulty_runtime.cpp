@@ -43,6 +43,10 @@ class FaultyGroup final : public ProcessGroup {
     return inner_.broadcast(stream, data, root);
   }
   Work barrier(Stream& stream) override { return inner_.barrier(stream); }
+  bool compares_contents() const override { return inner_.compares_contents(); }
+  void announce(std::span<const ContentPart> parts) override { inner_.announce(parts); }
+  void begin_batch() override { inner_.begin_batch(); }
+  void end_batch() override { inner_.end_batch(); }
   void wait(Work work, Stream& stream) override { inner_.wait(work, stream); }
   bool is_completed(Work work) override { return inner_.is_completed(work); }
   void abort(const std::string& reason) override { inner_.abort(reason); }
@@ -85,6 +89,14 @@ class FaultyKernels final : public Kernels {
   }
   void sgd(Stream& stream, const SgdUpdate& update) override {
     if (fault_ != "lost_update") inner_.sgd(stream, update);
+  }
+  // By the calls above and below, so that their faults are in these too.
+  void clip_factor(Stream& stream, const Span& factor, const Span& squares,
+                   const ClipRule& rule) override {
+    Kernels::clip_factor(stream, factor, squares, rule);
+  }
+  void scale_by(Stream& stream, const Span& target, const Span& factor) override {
+    Kernels::scale_by(stream, target, factor);
   }
   std::vector<double> read(Stream& stream, const Span& source) override {
     if (fault_ == "lost_read")

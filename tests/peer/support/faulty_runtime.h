@@ -32,6 +32,7 @@ class FaultyRuntime final : public Runtime {
   Stream& stream(StreamRole role) override { return inner_.stream(role); }
   Stream& user_stream(StreamIndex index) override { return inner_.user_stream(index); }
   ProcessGroup& group(GroupKind kind) override { return *groups_[static_cast<std::size_t>(kind)]; }
+  GraphCapture* graphs() override { return inner_.graphs(); }
   std::optional<std::string> poll_error() override { return inner_.poll_error(); }
   Journal* journal() override { return inner_.journal(); }
   FaultPoint* faults() override { return inner_.faults(); }

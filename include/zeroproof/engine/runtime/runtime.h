@@ -40,7 +40,7 @@ class Runtime {
   virtual ProcessGroup& group(GroupKind kind) = 0;
 
   // Null where work is done when it is queued, and nothing can be captured.
-  virtual GraphCapture* graphs() { return nullptr; }
+  virtual GraphCapture* graphs() = 0;
 
   // An error of work that nobody has waited for yet; it is reported once.
   virtual std::optional<std::string> poll_error() = 0;

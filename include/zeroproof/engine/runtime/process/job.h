@@ -21,7 +21,10 @@
 namespace zeroproof {
 
 struct JobOptions {
-  std::string store_folder = {};              // empty: where the launch says; see Job::join
+  std::string store_folder = {};  // empty: where the launch says; see Job::join
+  // Of a store at MASTER_ADDR: a file of this user's that no other may read, with a secret of 16
+  // bytes or more. Empty: the launch has it, or rank 0 makes one on the machine.
+  std::string store_token_file = {};
   std::chrono::milliseconds timeout{60'000};  // of a process that waits for others
 };
 
@@ -31,8 +34,9 @@ struct JobOptions {
 class Job {
  public:
   // Waits for all processes. Their store is in the folder of the options, else at MASTER_ADDR and
-  // MASTER_PORT, else, if all are on this machine, in its folder for temporary files. Usage: none
-  // of these, or it cannot be used; failed: some process did not come, and which.
+  // MASTER_PORT, else, if all are on this machine, in its folder for temporary files. A store at
+  // MASTER_ADDR asks for a token; see JobOptions. Usage: none of these, or it cannot be used;
+  // failed: some process did not come, and which.
   static Result<std::shared_ptr<Job>> join(const Launch& launch, const JobOptions& options);
   // The process of this launch, on a store that it has joined. Throws RuntimeFault for `failed`.
   Job(const Launch& launch, std::unique_ptr<Store> store, std::chrono::milliseconds timeout);

@@ -21,6 +21,7 @@ struct Launch {
   std::string run_id = {};          // what the launcher calls this run; empty: it has no name
   std::string master_address = {};  // MASTER_ADDR, where rank 0 can be reached; empty: not set
   std::optional<int> port = {};     // MASTER_PORT; the next one where torchrun itself listens there
+  std::string store_token = {};     // ZEROPROOF_STORE_TOKEN; empty: not set
 };
 
 // What torchrun (or a script with its variables), mpirun of Open MPI, a launcher that speaks PMI

@@ -56,11 +56,11 @@ class Kernels {
   virtual void sgd(Stream& stream, const SgdUpdate& update) = 0;
 
   // Where the host does not know the numbers (GraphCapture), which are one float64 of the device
-  // each: factor = 1 / divisor_of(rule, norm of these squares); target *= factor. The host reads
-  // them here; a device that can do without does.
+  // each: factor = 1 / divisor_of(rule, norm of these squares); target *= factor. The bodies here
+  // are for kernels whose numbers the host may read.
   virtual void clip_factor(Stream& stream, const Span& factor, const Span& squares,
-                           const ClipRule& rule);
-  virtual void scale_by(Stream& stream, const Span& target, const Span& factor);
+                           const ClipRule& rule) = 0;
+  virtual void scale_by(Stream& stream, const Span& target, const Span& factor) = 0;
 
   // The host waits for the stream and gets the numbers; or gives them.
   virtual std::vector<double> read(Stream& stream, const Span& source) = 0;

@@ -50,13 +50,13 @@ class ProcessGroup {
 
   // What the next collective of this rank moves, in order; a runtime that compares it with the
   // other ranks' finds those that agree in size alone. Not called where nobody compares.
-  virtual bool compares_contents() const { return false; }
-  virtual void announce(std::span<const ContentPart>) {}
+  virtual bool compares_contents() const = 0;
+  virtual void announce(std::span<const ContentPart> parts) = 0;
 
   // Collectives between the two need nothing of each other and go on one stream: a runtime may do
   // them together, and none of them before the end. Nobody waits in between.
-  virtual void begin_batch() {}
-  virtual void end_batch() {}
+  virtual void begin_batch() = 0;
+  virtual void end_batch() = 0;
 
   // Later work on `stream` runs after the collective.
   virtual void wait(Work work, Stream& stream) = 0;

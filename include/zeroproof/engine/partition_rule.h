@@ -7,20 +7,6 @@
 
 namespace zeroproof {
 
-// This process's place in a group of ranks.
-struct ParallelRank {
-  int rank = 0;
-  int size = 1;
-  friend bool operator==(const ParallelRank&, const ParallelRank&) = default;
-};
-
-// Which part of each tensor a process holds.
-struct ParallelPlace {
-  ParallelRank tensor;
-  ParallelRank expert;
-  friend bool operator==(const ParallelPlace&, const ParallelPlace&) = default;
-};
-
 enum class PartitionKind : std::uint8_t {
   inferred,     // nothing recorded: replicated if the shapes agree, else cut along `axis`
   replicated,   // whole on every tensor-parallel rank
@@ -30,7 +16,7 @@ enum class PartitionKind : std::uint8_t {
 };
 
 // How the ranks of a tensor-parallel group share one parameter and its optimizer state
-// (docs/spec/zero.md 6.3). Plain data.
+// (docs/spec/zero.md 6.3; docs/CHECKPOINTS.md 4). Plain data.
 struct PartitionRule {
   PartitionKind kind = PartitionKind::inferred;
   std::int64_t axis = 0;

@@ -1,0 +1,24 @@
+#include "model/task_end.h"
+
+#include <exception>
+#include <ranges>
+
+#include "zeroproof/internal/model/choice.h"
+
+namespace zeroproof {
+
+void tell_task_end(std::vector<GraphTaskListener*> listeners, GraphTaskId task, bool raised) {
+  std::exception_ptr first;
+  for (GraphTaskListener* listener : std::views::reverse(listeners)) {
+    try {
+      listener->on_graph_task_end(task, raised);
+    } catch (const ExecutionCut&) {
+      throw;  // nothing of this execution will be looked at
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace zeroproof
