@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t kSavePeriod = 20;        // cases between two writes of the progress
 constexpr std::uint64_t kSkippedMax = 2'000;     // in a row: the subject can do next to nothing
+constexpr int kRefusedMax = 20;                  // in a row
 constexpr std::size_t kShrinkAttempts = 20'000;  // draws; most of them are no new program
 
 }  // namespace
@@ -101,8 +102,13 @@ void SubjectHunt::run_case(std::uint64_t number) {
   if (!verdict) return;
   if (verdict->status == Status::refused) {
     ++report_.skipped["refused: " + verdict->detail];
+    if (++refused_in_a_row_ == kRefusedMax)
+      report_.problem =
+          Error{ErrorCode::cannot_run, fmt::format("the subject refused {} programs in a row: {}",
+                                                   kRefusedMax, verdict->detail)};
     return;
   }
+  refused_in_a_row_ = 0;
   ++report_.cases;
   const std::string status(name_of(verdict->status));
   ++report_.statuses[status];

@@ -99,6 +99,7 @@ class SubjectHunt {
   HuntReport report_;
   std::string search_;  // its name in the folder
   std::int64_t start_ns_ = 0;
+  int refused_in_a_row_ = 0;
   // Findings of other signatures that minimising met, by signature.
   std::map<std::string, std::pair<program::Program, Verdict>> others_;
 };

@@ -69,7 +69,7 @@ TEST(Hunt, Shows_programs_as_text_with_what_was_seen) {
   for (const char* part :
        {"seed 5\n", "hunt differs: fake 1.0\n", "FALSIFIED gradients at step (new)\n",
         "gradients: m.l0.weight is [0], not [2]\n", "differs: fake 1.0\n", "3 of 3 runs",
-        "    a.step()\n", "reproduce: "})
+        "a.zero_grad()\na.step()\n", "reproduce: "})
     EXPECT_NE(std::string::npos, text.find(part)) << part << "\n" << text;
 }
 
@@ -132,10 +132,11 @@ TEST(Hunt, Refuses_what_does_not_speak_the_protocol) {
   EXPECT_NE(std::string::npos, none.err.find("/no/such/python: cannot be started")) << none.err;
 }
 
-TEST(Hunt, Counts_programs_that_the_subject_refuses) {
-  const CommandResult result = hunt("refuses", "--budget 4x --json");
-  EXPECT_EQ(3, result.exit_code);
-  EXPECT_GT(document_of(result)["skipped"]["refused: no program: KeyError('x')"], 0);
+TEST(Hunt, Ends_where_the_subject_refuses_every_program) {
+  const CommandResult result = hunt("refuses", "--budget 400x --json");
+  EXPECT_EQ(77, result.exit_code);
+  EXPECT_EQ(20, document_of(result)["skipped"]["refused: no program: KeyError('x')"]);
+  EXPECT_NE(std::string::npos, result.err.find("refused 20 programs in a row: no program"));
 }
 
 TEST(Hunt, Goes_on_from_its_folder) {
