@@ -1,4 +1,4 @@
-"""The policy deepspeed-0.18.7 once more, in Python: what crosses the policy protocol is all of it."""
+"""The policy deepspeed-0.18.7 once more, in Python, and policies with a mistake."""
 
 import types
 
@@ -20,7 +20,9 @@ class ManagerPolicy:
 
     def __init__(self, host):
         self.host = host
-        self.values = types.SimpleNamespace(rem=0, d=0, seen=False, epi=False, fired=0, most=0, q=False)
+        self.values = types.SimpleNamespace(
+            rem=0, d=0, seen=False, epi=False, fired=0, most=0, q=False
+        )
         self.values.task = None
         self.roots = {"values": self.values}
 

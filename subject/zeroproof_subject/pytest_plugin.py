@@ -154,7 +154,11 @@ def command_of(config: pytest.Config) -> list[str]:
 
 def search_path(config: pytest.Config) -> str:
     """An engine is found where tests find it."""
-    folders = [str(config.invocation_params.dir), str(config.rootpath), os.environ.get("PYTHONPATH")]
+    folders = [
+        str(config.invocation_params.dir),
+        str(config.rootpath),
+        os.environ.get("PYTHONPATH"),
+    ]
     return os.pathsep.join(dict.fromkeys(folder for folder in folders if folder))
 
 

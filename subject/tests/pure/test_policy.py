@@ -7,6 +7,7 @@ import types
 import unittest
 
 import manager_policy
+
 from zeroproof_subject.policy.server import Host, Server
 from zeroproof_subject.policy.snapshot import Snapshots
 

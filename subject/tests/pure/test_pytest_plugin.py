@@ -13,6 +13,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2]
 
+PYTEST = ("-p", "zeroproof_subject.pytest_plugin", "-p", "no:cacheprovider")
+PYTEST += ("-rA", "--junitxml", "j.xml")
 KNOWN = {"name": "H4", "verdict": "defect", "issue": "https://example.org/7992", "text": ""}
 
 
@@ -62,8 +64,7 @@ class PluginTest(unittest.TestCase):
         binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
         path = os.pathsep.join([str(PACKAGE), *filter(None, sys.path)])
         ended = subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "zeroproof_subject.pytest_plugin", "-rA"]
-            + ["-p", "no:cacheprovider", "--junitxml", "j.xml", *words],
+            [sys.executable, "-m", "pytest", *PYTEST, *words],
             cwd=self.folder,
             env=dict(os.environ, PYTHONPATH=path, ZP_ZEROPROOF=str(binary)),
             capture_output=True,
