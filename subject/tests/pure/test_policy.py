@@ -131,6 +131,7 @@ class ServerTest(unittest.TestCase):
 
     def test_a_call_that_the_policy_has_not_changes_nothing(self):
         hello, end = self.asked({"call": "on_zero_grad"})
+        self.assertIsNone(end["done"])
         self.assertEqual(end["now"], hello["now"])
 
     def test_a_call_begins_in_the_state_that_it_names(self):
