@@ -6,12 +6,14 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace zeroproof {
 namespace {
 
 enum class Progress { working, at_barrier, done };
+using Request = std::function<void()>;
 
 // What the thread of the work and that of its rank tell each other.
 class WorkProgress {
@@ -26,6 +28,15 @@ class WorkProgress {
     changed_.wait(lock, [this] { return now_ == Progress::working || is_abandoned_; });
     if (is_abandoned_) throw std::runtime_error("the other ranks of the work are gone");
   }
+  // Of the work: runs it on the rank's thread, and throws what it throws.
+  void run_on_rank(const Request& request) {
+    std::unique_lock lock(mutex_);
+    request_ = &request;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return request_ == nullptr || is_abandoned_; });
+    if (is_abandoned_) throw std::runtime_error("the other ranks of the work are gone");
+    if (auto error = std::exchange(request_error_, nullptr)) std::rethrow_exception(error);
+  }
   void end(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     now_ = Progress::done;
@@ -33,12 +44,14 @@ class WorkProgress {
     changed_.notify_all();
   }
 
-  // Of the rank: where the work is when it is not working any more, or after a moment. Throws what
-  // the work threw.
+  // Of the rank: does what the work asks for, and says where the work is when it is not working any
+  // more, or after a moment. Throws what the work threw.
   Progress wait_a_moment() {
     constexpr std::chrono::milliseconds kMoment{200};
+    const auto end = std::chrono::steady_clock::now() + kMoment;
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kMoment, [this] { return now_ != Progress::working; });
+    const auto has_news = [this] { return now_ != Progress::working || request_ != nullptr; };
+    while (changed_.wait_until(lock, end, has_news) && request_ != nullptr) serve(lock);
     if (error_) std::rethrow_exception(error_);
     return now_;
   }
@@ -54,8 +67,25 @@ class WorkProgress {
   }
 
  private:
+  void serve(std::unique_lock<std::mutex>& lock) {
+    const Request& request = *request_;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      request();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    request_error_ = std::move(error);
+    request_ = nullptr;
+    changed_.notify_all();
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
+  const Request* request_ = nullptr;  // of the work, not served yet
+  std::exception_ptr request_error_;
   Progress now_;
   bool is_abandoned_ = false;
   std::exception_ptr error_;
@@ -93,9 +123,9 @@ void meet_until_done(ZeroContext& context, WorkProgress& progress) {
 
 }  // namespace
 
-void run_patiently(ZeroContext& context, const std::function<void(const WorkBarrier&)>& work) {
+void run_patiently(ZeroContext& context, const std::function<void(const WorkSide&)>& work) {
   if (context.data.size() == 1 && context.tensor.size() == 1) {
-    if (work) work([] {});
+    if (work) work({.barrier = [] {}, .on_rank = [](const Request& request) { request(); }});
     return;
   }
   WorkProgress progress(work ? Progress::working : Progress::done);
@@ -104,7 +134,8 @@ void run_patiently(ZeroContext& context, const std::function<void(const WorkBarr
     thread = std::jthread([&work, &progress] {
       std::exception_ptr error;
       try {
-        work([&progress] { progress.wait_at_barrier(); });
+        work({.barrier = [&progress] { progress.wait_at_barrier(); },
+              .on_rank = [&progress](const Request& request) { progress.run_on_rank(request); }});
       } catch (...) {
         error = std::current_exception();
       }

@@ -11,9 +11,13 @@ namespace zeroproof {
 // a time-out of the runtime.
 //
 // To be called by all these ranks, each with its work or none. Returns when all works are done, or
-// throws what this rank's work or a meeting throws. `work` may call its barrier, which returns when
-// every work has called it; it uses no tensor and no collective.
-using WorkBarrier = std::function<void()>;
-void run_patiently(ZeroContext& context, const std::function<void(const WorkBarrier&)>& work);
+// throws what this rank's work or a meeting throws.
+struct WorkSide {
+  // Returns when every work has called it.
+  std::function<void()> barrier;
+  // Runs this on the rank's own thread, which alone may touch its tensors; no collective.
+  std::function<void(const std::function<void()>&)> on_rank;
+};
+void run_patiently(ZeroContext& context, const std::function<void(const WorkSide&)>& work);
 
 }  // namespace zeroproof
