@@ -1,5 +1,6 @@
-# cmake --install: the command, its traces, the layers' libraries and headers, and a package that
-# find_package(zeroproof) reads. zp_install() is called once every target exists.
+# cmake --install: the command, its traces, the package that it hunts with, the layers' libraries
+# and headers, and a package that find_package(zeroproof) reads. zp_install() is called once every
+# target exists.
 include(CMakePackageConfigHelpers)
 
 function(zp_install)
@@ -10,6 +11,9 @@ function(zp_install)
   endif()
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/traces
           DESTINATION ${CMAKE_INSTALL_DATADIR}/zeroproof)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/subject/zeroproof_subject
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/zeroproof/subject
+          PATTERN "__pycache__" EXCLUDE)
   install(EXPORT zeroproof_targets NAMESPACE zeroproof:: DESTINATION ${package_folder}
           FILE zeroproof-targets.cmake)
   configure_package_config_file(

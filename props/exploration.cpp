@@ -10,6 +10,7 @@
 #include "model/check.h"
 #include "props/minimize.h"
 #include "props/order_counting.h"
+#include "props/policy_command/policy_session.h"
 #include "props/registry.h"
 #include "props/scenario_reduction.h"
 #include "sim/schedulers/exhaustive.h"
@@ -23,7 +24,10 @@ constexpr std::uint64_t kMinimizeExecutions = 20'000;
 constexpr std::uint32_t kParamsOfFiles = 4;
 
 ProtocolSetup setup_of(const ExplorationOptions& options) {
-  return {.policy = options.policy, .mode = options.mode, .latitude = options.latitude};
+  return {.policy = options.policy,
+          .make_policy = options.make_policy,
+          .mode = options.mode,
+          .latitude = options.latitude};
 }
 
 std::uint32_t index_of(const Property* property) {
@@ -291,8 +295,10 @@ Result<Scenario> scenario_for(const ExplorationOptions& options) {
                 fmt::format("N={}: the scenario files have {} parameters, so N is a multiple of {}",
                             options.params, kParamsOfFiles, kParamsOfFiles));
   }
-  const auto policy = make_policy(options.policy, options.mode);
-  if (!policy) return tl::unexpected(policy.error());
+  if (!options.make_policy) {
+    const auto policy = make_policy(options.policy, options.mode);
+    if (!policy) return tl::unexpected(policy.error());
+  }
   auto scenario = load_scenario(options.scenario);
   if (!scenario) return scenario;
   return widen(*scenario, options.params / kParamsOfFiles);
@@ -322,7 +328,16 @@ Result<ExplorationReport> explore_scenario(const ExplorationOptions& options,
   if (!scenario) return tl::unexpected(scenario.error());
   auto scheduler = make_scheduler(options.scheduler, options.seed);
   if (!scheduler) return tl::unexpected(scheduler.error());
-  return Explorer(options, std::move(*scenario)).run(**scheduler, watch);
+  try {
+    return Explorer(options, *scenario).run(**scheduler, watch);
+  } catch (const policy_command::PolicyFailure& failure) {
+    return tl::unexpected(failure.error);
+  } catch (const policy_command::PolicyNondeterminism& found) {
+    return ExplorationReport{.options = options,
+                             .title = scenario->title,
+                             .end = ExploreEnd::diverged,
+                             .divergence = found.text};
+  }
 }
 
 Result<ExplorationOptions> options_of(const Schedule& schedule) {
@@ -354,17 +369,20 @@ Result<ExplorationOptions> options_of(const Schedule& schedule) {
   return options;
 }
 
-Result<RecordedRun> run_schedule(const Schedule& schedule) {
-  const auto options = options_of(schedule);
+Result<RecordedRun> run_schedule(const Schedule& schedule, const MakePolicy& make_policy) {
+  auto options = options_of(schedule);
   if (!options) return tl::unexpected(options.error());
+  options->make_policy = make_policy;
   const auto scenario = scenario_for(*options);
   if (!scenario) return tl::unexpected(scenario.error());
-  return run_schedule(schedule, *scenario);
+  return run_schedule(schedule, *scenario, make_policy);
 }
 
-Result<RecordedRun> run_schedule(const Schedule& schedule, const Scenario& scenario) {
-  const auto options = options_of(schedule);
+Result<RecordedRun> run_schedule(const Schedule& schedule, const Scenario& scenario,
+                                 const MakePolicy& make_policy) {
+  auto options = options_of(schedule);
   if (!options) return tl::unexpected(options.error());
+  options->make_policy = make_policy;
   ReplayScheduler replay(schedule.choices);
   replay.new_execution();
   RecordedRun run;
@@ -373,6 +391,10 @@ Result<RecordedRun> run_schedule(const Schedule& schedule, const Scenario& scena
     run = record_run(scenario.program, setup_of(*options), replay);
   } catch (const ExecutionCut&) {
     was_cut = true;
+  } catch (const policy_command::PolicyFailure& failure) {
+    return tl::unexpected(failure.error);
+  } catch (const policy_command::PolicyNondeterminism& found) {
+    return fail(ErrorCode::unreadable, found.text);
   }
   replay.end_execution({.was_cut = was_cut, .final_state = std::nullopt});
   if (const auto divergence = replay.divergence()) {

@@ -21,6 +21,7 @@ namespace zeroproof {
 struct ExplorationOptions {
   std::string scenario;  // id or path of a *.json file
   std::string policy = "exact";
+  MakePolicy make_policy = {};  // empty: the policy of that name
   PolicyMode mode = PolicyMode::graph_task_callback;
   OrderModel latitude = OrderModel::any_topological;
   std::uint32_t params = 4;              // N: a multiple of 4, see widen()
@@ -67,8 +68,10 @@ struct ExplorationReport {
   std::optional<OrderCount> orders_explored;    // complete orders; known when exhausted
   std::optional<OrderCount> linear_extensions;  // computed from the partial orders
   std::string linear_extensions_reason;         // why not, when absent
-  std::vector<Verdict> verdicts;                // one a property of scope explore
-  std::vector<ExplorationFinding> findings;     // by property
+  // That a policy of another program raised itself: orders end early by it. Empty for none.
+  std::string policy_exception;
+  std::vector<Verdict> verdicts;             // one a property of scope explore
+  std::vector<ExplorationFinding> findings;  // by property
 
   // Every order was explored, their number is the computed one, and nothing was falsified.
   bool has_held() const;
@@ -76,17 +79,19 @@ struct ExplorationReport {
 
 // Runs the scenario under the policy in every order the scheduler picks, with all properties of
 // scope explore. Errors: unknown scenario, policy, mode or scheduler, a policy that cannot work in
-// that mode, a bad N, a schedule file that cannot be read.
+// that mode, a bad N, a schedule file that cannot be read, a policy command that fails.
 Result<ExplorationReport> explore_scenario(const ExplorationOptions& options,
                                            const ExploreWatch& watch = {});
 
 // The options a schedule was made with. Error for settings that are missing or unknown.
 Result<ExplorationOptions> options_of(const Schedule& schedule);
 
-// Runs one schedule. Error code usage or unreadable when it does not fit its scenario.
-Result<RecordedRun> run_schedule(const Schedule& schedule);
+// Runs one schedule, under the schedule's policy or one that `make_policy` makes. Error code usage
+// or unreadable when it does not fit its scenario.
+Result<RecordedRun> run_schedule(const Schedule& schedule, const MakePolicy& make_policy = {});
 
 // The same for a scenario that stands in no file.
-Result<RecordedRun> run_schedule(const Schedule& schedule, const Scenario& scenario);
+Result<RecordedRun> run_schedule(const Schedule& schedule, const Scenario& scenario,
+                                 const MakePolicy& make_policy = {});
 
 }  // namespace zeroproof

@@ -12,6 +12,8 @@ bool is_exhaustive(const ExplorationReport& report) {
 
 ExplorationStatus status_of(const ExplorationReport& report) {
   if (report.end == ExploreEnd::diverged) return ExplorationStatus::nondeterminism;
+  if (!report.policy_exception.empty())
+    return report.findings.empty() ? ExplorationStatus::inconclusive : ExplorationStatus::falsified;
   const bool is_counted = report.orders_explored && report.linear_extensions;
   if (is_counted && *report.orders_explored != *report.linear_extensions) {
     return ExplorationStatus::miscounted;

@@ -8,4 +8,7 @@ namespace zeroproof {
 // running binary, or tests/traces of the source tree it was built from. Empty when none exists.
 std::string bundled_traces_folder();
 
+// The folder of the Python package zeroproof_subject, likewise without a variable.
+std::string bundled_subject_folder();
+
 }  // namespace zeroproof

@@ -79,6 +79,11 @@ Result<void> EventFilter::prepare() {
   return {};
 }
 
+bool EventFilter::is_given() const {
+  return !rank_words_.empty() || !task_words_.empty() || !kind_words_.empty() ||
+         !from_word_.empty() || !to_word_.empty();
+}
+
 bool EventFilter::passes(const HookEvent& event) const {
   return event.lc >= from_ && event.lc <= to_ && (ranks_.empty() || ranks_.contains(event.rank)) &&
          (tasks_.empty() || tasks_.contains(event.graph_task.value)) &&

@@ -22,6 +22,9 @@ class EventFilter {
 
   bool passes(const HookEvent& event) const;
 
+  // Whether any flag was given.
+  bool is_given() const;
+
   // Kinds were named, so nothing is bookkeeping.
   bool has_kinds() const { return !kinds_.empty(); }
 

@@ -14,6 +14,7 @@
 #include "props/cli/finding_files.h"
 #include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/policy_command_flag.h"
 #include "props/cli/policy_flag.h"
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
@@ -37,6 +38,7 @@ class ExploreVerb final : public Verb {
                                  "ids (see list scenarios), *.json files, scenarios of train, or "
                                  "all"});
     add_policy_flag(flags, policy_, "hook policy (default exact), or all", true);
+    command_.declare(flags);
     flags.add_value("mode", mode_,
                     {"MODE",
                      "graph_task_callback (default) or count_fallback",
@@ -65,22 +67,42 @@ class ExploreVerb final : public Verb {
   }
 
   Result<VerbResult> run(Session& session) override {
+    if (command_.is_given()) return run_command(session);
     if (engine_.is_of_programs())
       return explore_programs(
           {scenarios_, policy_, scheduler_, budget_, workers_, !skips_minimizing_}, engine_.judge(),
           session);
-    const bool is_common_model = scenarios_ == std::vector<std::string>{"zero_epilogue"};
-    const bool is_hook_order = scenarios_ == std::vector<std::string>{"hook_order"};
-    if (!is_common_model && !is_hook_order && engine_.is_meant(scenarios_))
+    if (!is_model() && engine_.is_meant(scenarios_))
       return engine_.run({scenarios_, policy_, scheduler_, budget_, workers_, !skips_minimizing_},
                          session);
-    if (scheduler_.empty()) scheduler_ = "exhaustive";
-    if (is_common_model)
-      return common_model_.run(
-          {settings_, scheduler_, budget_, workers_, !skips_minimizing_, skips_reduction_},
+    if (is_of("zero_epilogue"))
+      return common_model_.run({settings_, scheduler_.empty() ? "exhaustive" : scheduler_, budget_,
+                                workers_, !skips_minimizing_, skips_reduction_},
+                               session);
+    if (is_of("hook_order"))
+      return run_hook_order(
+          {settings_, scheduler_.empty() ? "exhaustive" : scheduler_, budget_, skips_reduction_},
           session);
-    if (is_hook_order)
-      return run_hook_order({settings_, scheduler_, budget_, skips_reduction_}, session);
+    return explore_scenarios(session);
+  }
+
+ private:
+  bool is_of(const char* model) const { return scenarios_ == std::vector<std::string>{model}; }
+  bool is_model() const { return is_of("zero_epilogue") || is_of("hook_order"); }
+
+  Result<VerbResult> run_command(Session& session) {
+    const bool is_elsewhere =
+        is_model() || engine_.is_of_programs() || engine_.is_meant(scenarios_);
+    if (is_elsewhere || policy_ != "exact")
+      return fail(ErrorCode::usage,
+                  "explore: --policy-command is the policy of scenarios of 'list scenarios': leave "
+                  "out --policy and --level");
+    if (auto started = command_.start(); !started) return tl::unexpected(started.error());
+    return explore_scenarios(session);
+  }
+
+  Result<VerbResult> explore_scenarios(Session& session) {
+    if (scheduler_.empty()) scheduler_ = "exhaustive";
     auto jobs = plan(session.common.seed);
     if (!jobs) return tl::unexpected(jobs.error());
     if (!session.common.out_dir.empty()) {
@@ -93,6 +115,7 @@ class ExploreVerb final : public Verb {
     for (const ExplorationOptions& job : *jobs) {
       if (was_interrupted()) break;
       auto report = explore_one(job, progress, view);
+      if (!report && was_interrupted()) break;
       if (!report) return tl::unexpected(report.error());
       reports->push_back(std::move(*report));
     }
@@ -104,7 +127,6 @@ class ExploreVerb final : public Verb {
     return result_of(reports, session);
   }
 
- private:
   Result<std::vector<ExplorationOptions>> plan(std::uint64_t seed) {
     if (scenarios_.empty()) {
       return fail(ErrorCode::usage,
@@ -119,6 +141,7 @@ class ExploreVerb final : public Verb {
     time_ns_ = budget->time_ns;
     base.budget = budget->work;
     if (scheduler_ == "random" && budget_.empty()) base.budget.executions = kRandomExecutions;
+    if (command_.is_given()) return jobs_of_command(base);
     std::vector<ExplorationOptions> jobs;
     for (const std::string& scenario : scenario_ids()) {
       for (const PolicyInfo& policy : policy_catalogue()) {
@@ -131,6 +154,18 @@ class ExploreVerb final : public Verb {
       }
     }
     for (ExplorationOptions& job : jobs) job.minimizes = !skips_minimizing_ && jobs.size() == 1;
+    return jobs;
+  }
+
+  std::vector<ExplorationOptions> jobs_of_command(ExplorationOptions base) const {
+    base.policy = command_.policy();
+    base.make_policy = command_.make_policy();
+    base.minimizes = !skips_minimizing_ && scenario_ids().size() == 1;
+    std::vector<ExplorationOptions> jobs;
+    for (const std::string& scenario : scenario_ids()) {
+      jobs.push_back(base);
+      jobs.back().scenario = scenario;
+    }
     return jobs;
   }
 
@@ -169,13 +204,14 @@ class ExploreVerb final : public Verb {
     if (job.budget.executions != Budget::kUnlimited) view.runs_max = job.budget.executions;
     auto report = explore_scenario(job, watch_for(progress, view, time_ns_));
     if (!report) return report;
+    report->policy_exception = command_.take_exception();
     return promise_verdicts(std::move(*report));
   }
 
   // Every schedule that is handed out says what its run falsified.
   static Result<ExplorationReport> promise_verdicts(ExplorationReport report) {
     for (ExplorationFinding& finding : report.findings) {
-      const auto run = run_schedule(finding.schedule);
+      const auto run = run_schedule(finding.schedule, report.options.make_policy);
       if (!run) return tl::unexpected(run.error());
       finding.schedule = expecting(std::move(finding.schedule), run->verdicts);
     }
@@ -209,7 +245,7 @@ class ExploreVerb final : public Verb {
                                {"latitude", "faithful"},
                                {"N", std::to_string(options.params)}}};
     }
-    const auto run = run_schedule(schedule);
+    const auto run = run_schedule(schedule, command_.make_policy());
     if (!run) return tl::unexpected(run.error());
     const auto options = options_of(schedule);
     if (!options) return tl::unexpected(options.error());
@@ -225,21 +261,28 @@ class ExploreVerb final : public Verb {
     for (const ExplorationReport& report : *reports) worst = std::max(worst, status_of(report));
     return VerbResult{
         .code = exit_code_of(worst),
-        .text = [reports, &session] { return page(*reports, session); },
+        .text = [this, reports, &session] { return page(*reports, session, command_.words()); },
         .json = [reports, &session] { return explore_json(*reports, session.common.seed); },
         .junit = [reports] { return explore_cases(*reports); },
-        .findings = [reports] { return located_findings(*reports); }};
+        .findings =
+            [this, reports] {
+              LocatedFindings findings = located_findings(*reports);
+              for (LocatedFinding& one : findings) one.reproduce += command_.words();
+              return findings;
+            }};
   }
 
-  static std::string page(const std::vector<ExplorationReport>& reports, const Session& session) {
+  static std::string page(const std::vector<ExplorationReport>& reports, const Session& session,
+                          const std::string& command) {
     const PageStyle style{session.terminal.columns, session.palette};
     std::string text = session.seed_line();
     if (reports.size() == 1) text += explore_text(reports.front(), style);
     if (reports.size() > 1) text += explore_table(reports, style);
     for (const ExplorationReport& report : reports) {
       if (report.findings.empty()) continue;
-      return text + fmt::format("reproduce: {} replay {}\n", session.program,
-                                shell_quote(schedule_text(report.findings.front().schedule)));
+      return text + fmt::format("reproduce: {} replay {}{}\n", session.program,
+                                shell_quote(schedule_text(report.findings.front().schedule)),
+                                command);
     }
     return text;
   }
@@ -256,6 +299,7 @@ class ExploreVerb final : public Verb {
   bool skips_reduction_ = false;
   std::string workers_ = "1";
   std::optional<std::int64_t> time_ns_;
+  PolicyCommandFlag command_;
   EngineExplore engine_;
   ZeroEpilogueExplore common_model_;
 };

@@ -13,11 +13,12 @@
 namespace zeroproof {
 namespace {
 
-Result<void> write_minimized(const ExplorationFinding& finding, const std::string& base) {
+Result<void> write_minimized(const ExplorationFinding& finding, const MakePolicy& make_policy,
+                             const std::string& base) {
   const std::string scenario_path = base + "-min.json";
   auto written = write_file_atomically(scenario_path, scenario_text(finding.minimized));
   if (!written) return written;
-  const auto run = run_schedule(finding.minimized_schedule, finding.minimized);
+  const auto run = run_schedule(finding.minimized_schedule, finding.minimized, make_policy);
   if (!run) return tl::unexpected(run.error());
   Schedule schedule = expecting(finding.minimized_schedule, run->verdicts);
   schedule.scenario = scenario_path;
@@ -47,7 +48,8 @@ Result<void> write_finding_files(const ExplorationReport& report, const std::str
       continue;
     }
     if (auto written = write_pictures(picture, base); !written) return written;
-    if (auto written = write_minimized(finding, base); !written) return written;
+    if (auto written = write_minimized(finding, report.options.make_policy, base); !written)
+      return written;
   }
   return {};
 }

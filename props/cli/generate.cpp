@@ -4,26 +4,22 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "engine/files/small_file.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/verb.h"
-#include "props/hunt/program_hunt.h"
 #include "props/program/contract.h"
-#include "props/program/draw.h"
 #include "props/program/program_json.h"
 #include "props/program/program_text.h"
-#include "sim/fingerprint.h"
+#include "props/subject/subject_cases.h"
 
 namespace zeroproof {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::uint64_t kFileBytesMax = 1U << 20;
+constexpr std::uint64_t kCapabilityBytesMax = 1U << 20;
 constexpr std::uint64_t kTriesEach = 50;  // of a subject that can do next to nothing
-constexpr std::string_view kEverything = "all";
 
 // A program, and where it comes from.
 struct GeneratedCase {
@@ -33,20 +29,15 @@ struct GeneratedCase {
 
 struct Generated {
   std::vector<GeneratedCase> cases;
-  std::map<std::string, int> skipped;              // by what the subject cannot do
-  std::string subject = std::string(kEverything);  // its fingerprint
+  std::map<std::string, int> skipped;  // by what the subject cannot do
+  subject::SubjectCases subject;
 };
-
-// What a case is drawn again from: this seed and number, for the same subject.
-std::string token_of(const Generated& generated, std::uint64_t seed, std::uint64_t number) {
-  return fmt::format("zpg1:{}:{}:{}", seed, number, generated.subject);
-}
 
 std::string json_of(const Generated& generated, std::uint64_t seed) {
   std::string lines;
   for (const GeneratedCase& one : generated.cases) {
     if (!lines.empty()) lines += '\n';
-    const OrderedJson token = token_of(generated, seed, one.number);
+    const OrderedJson token = generated.subject.token_of(seed, one.number);
     lines += fmt::format(R"({{"schema":"zeroproof.case/1","case":{},"token":{},"program":{}}})",
                          one.number, token.dump(), program::program_line(one.program));
   }
@@ -57,8 +48,9 @@ std::string text_of(const Generated& generated, std::uint64_t seed) {
   std::string text;
   for (const GeneratedCase& one : generated.cases) {
     const auto contract = program::Contract::of(one.program);
-    text += fmt::format("case {}  {}\n{}\n", one.number, token_of(generated, seed, one.number),
-                        program::program_text(one.program, contract ? &*contract : nullptr));
+    text +=
+        fmt::format("case {}  {}\n{}\n", one.number, generated.subject.token_of(seed, one.number),
+                    program::program_text(one.program, contract ? &*contract : nullptr));
   }
   return text;
 }
@@ -92,31 +84,26 @@ class GenerateVerb final : public Verb {
  private:
   Result<void> read_subject() {
     if (capabilities_.empty()) return {};
-    const auto text = read_small_file(capabilities_, kFileBytesMax);
+    const auto text = read_small_file(capabilities_, kCapabilityBytesMax);
     if (!text) return tl::unexpected(text.error());
-    auto capabilities = program::Capabilities::parse(*text, capabilities_);
-    if (!capabilities) return tl::unexpected(capabilities.error());
-    subject_ = program::SubjectGrammar::learn(std::move(*capabilities));
-    fingerprint_ = fmt::format("{:016x}", fingerprint_of(*text).low);
+    auto cases = subject::SubjectCases::of(*text, capabilities_);
+    if (!cases) return tl::unexpected(cases.error());
+    subject_ = std::move(*cases);
     return {};
   }
 
   // Case N of a seed is the same however many are asked for.
   Generated draw(std::uint64_t seed, std::uint64_t first, std::uint64_t count) const {
     Generated generated;
-    generated.subject = fingerprint_;
+    generated.subject = subject_;
     const std::uint64_t last = first + kTriesEach * count;
     for (std::uint64_t number = first; number < last && !was_interrupted(); ++number) {
       if (generated.cases.size() == count) break;
-      program::Source source(hunt::case_seed(seed, number));
-      GeneratedCase one{
-          number, program::draw_with_productions(source, subject_ ? &*subject_ : nullptr).program};
-      const auto lacking =
-          subject_ ? subject_->capabilities.lack(one.program) : std::optional<std::string>();
-      if (lacking)
-        ++generated.skipped[*lacking];
+      subject::DrawnCase drawn = subject_.at(seed, number);
+      if (drawn.lacking)
+        ++generated.skipped[*drawn.lacking];
       else
-        generated.cases.push_back(std::move(one));
+        generated.cases.push_back({number, std::move(drawn.program)});
     }
     return generated;
   }
@@ -141,8 +128,7 @@ class GenerateVerb final : public Verb {
   std::string capabilities_;
   std::string count_ = "10";
   std::string first_ = "0";
-  std::optional<program::SubjectGrammar> subject_;
-  std::string fingerprint_ = std::string(kEverything);
+  subject::SubjectCases subject_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "props/cli/explore_program.h"
 #include "props/cli/explore_zero_epilogue.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/policy_command_flag.h"
 #include "props/cli/policy_flag.h"
 #include "props/cli/replay_engine.h"
 #include "props/cli/shell_quote.h"
@@ -63,6 +64,7 @@ class ReplayVerb final : public Verb {
          "zps1:..., *.zpe, zpe1...)"});
     add_policy_flag(flags, policy_,
                     "drive the state level with this policy, and say what it would have done");
+    command_.declare(flags);
     flags.add_value("mode", mode_,
                     {"MODE",
                      "graph_task_callback or count_fallback",
@@ -107,7 +109,9 @@ class ReplayVerb final : public Verb {
 
   // Takes the schedules out of the words.
   Result<void> replay_schedules(Findings& findings) {
-    ScheduleReplayOptions options{.policy = policy_};
+    if (auto started = command_.start(); !started) return started;
+    ScheduleReplayOptions options{.policy = command_.is_given() ? command_.policy() : policy_,
+                                  .make_policy = command_.make_policy()};
     if (!mode_.empty()) options.mode = *policy_mode_of(mode_);
     const auto first = std::stable_partition(
         words_.begin(), words_.end(), [](const auto& word) { return !is_schedule_word(word); });
@@ -117,6 +121,10 @@ class ReplayVerb final : public Verb {
       findings.schedules.push_back(std::move(*replayed));
     }
     words_.erase(first, words_.end());
+    if (command_.is_given() && (!words_.empty() || !policy_.empty()))
+      return fail(ErrorCode::usage,
+                  "replay: --policy-command is the policy of schedules: give schedules alone, and "
+                  "no --policy");
     return {};
   }
 
@@ -268,6 +276,7 @@ class ReplayVerb final : public Verb {
   std::vector<std::string> dumps_;
   std::vector<std::string> levels_;
   std::string policy_;
+  PolicyCommandFlag command_;
   std::string mode_;
   EngineReplayVerb engine_;
 };

@@ -65,6 +65,10 @@ Result<VerbResult> ShowPicture::run(const std::vector<std::string>& words,
   if (is_schedule && words.size() > 1) {
     return fail(ErrorCode::usage, "show: name one schedule, or traces");
   }
+  if (is_schedule && filter.is_given())
+    return fail(ErrorCode::usage,
+                "show: --rank, --gt, --kind, --from and --to choose events of traces; a schedule "
+                "or a program is shown whole");
   auto shown = is_schedule ? show_schedule(words.front(), session) : show_traces(words, filter);
   if (!shown) return tl::unexpected(shown.error());
   return write(std::move(*shown), form, shows_all || filter.has_kinds(), session);

@@ -111,5 +111,6 @@ std::unique_ptr<Verb> make_record();
 std::unique_ptr<Verb> make_mutation();
 std::unique_ptr<Verb> make_export();
 std::unique_ptr<Verb> make_generate();
+std::unique_ptr<Verb> make_hunt();
 
 }  // namespace zeroproof

@@ -77,6 +77,13 @@ constexpr std::array kVerbs = {
              "  zeroproof generate --count 3\n"
              "  zeroproof generate --seed 7 --count 300 --for ddp.json --json\n",
              make_generate},
+    VerbInfo{"hunt", "hunts programs that another engine trains wrongly, and makes them small",
+             "  zeroproof hunt --engine ddp --budget 300x\n"
+             "  zeroproof hunt --engine deepspeed --stage 2 --budget 30m --corpus found\n"
+             "  zeroproof hunt --engine my_engine:make --set overwrites=true --out report\n"
+             "  zeroproof hunt --replay found\n"
+             "  zeroproof hunt --merge shard0 shard1 --corpus all\n",
+             make_hunt},
     VerbInfo{"record", "trains and writes hooktrace files that replay reads",
              "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"
              "  zeroproof record --policy deepspeed-0.18.7 --quirks upstream --trace "

@@ -17,27 +17,23 @@ struct Hazard {
   Fault reference;
 };
 
-// Why no generated case shows it; docs/HAZARDS.md has the command or the test that does.
+// Why no program shows it; docs/HAZARDS.md has the command or the test that does.
 std::string_view reason_of(Quirk quirk) {
   switch (quirk) {
     case Quirk::h2_callback_once_per_forward:
       return "the policy is so by itself";
-    case Quirk::h7_autocast_clips_scaled:
-      return "generated autocast is bfloat16";
     case Quirk::h11_module_stack_leaks:
       return "shows in the stack alone, which no judge sees";
     case Quirk::h18_no_sequence_correction:
-      return "no sequence-parallel ranks are generated";
+      return "what every row is compared with has it, too";
     case Quirk::h20_any_forward_resets_step:
       return "the policy is so by itself, and nothing depends on it";
     case Quirk::h23_stale_callback_flag_retained:
       return "of proposal X2, which is a policy of its own";
-    case Quirk::h24_leaf_bucketed_per_backward:
-      return "no leaf module runs twice in a generated backward";
     case Quirk::h25_counts_idle_leaf_modules:
       return "the engine refuses a manual backward where hooks have to be counted";
     case Quirk::n6_divides_by_running_engine:
-      return "the engines of a generated case accumulate alike";
+      return "the engines of a program accumulate alike";
     default:
       return "";
   }

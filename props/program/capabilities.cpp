@@ -7,7 +7,6 @@
 
 #include "model/check.h"
 #include "props/program/capability_rules.h"
-#include "props/program/config_document.h"
 #include "props/program/contract.h"
 #include "props/program/value_json.h"
 
@@ -61,7 +60,7 @@ class LackSearch {
   void look(const T& /*value*/) {}
 
   void look(const ZeroConfig& config) {
-    const Json difference = written(config);
+    const Json difference = config_difference_json(config);
     if (!difference.empty()) check_leaves(difference.flatten());
     if (!lack_) check_defaults(config);
   }
@@ -73,7 +72,7 @@ class LackSearch {
 
   // A list of values is of all that a key may have, the default as well.
   void check_defaults(const ZeroConfig& config) {
-    const Json whole = Json::parse(config_document(config));
+    const Json whole = config_json(config);
     for (const auto& [pointer, rule] : rules_.config) {
       const Json::json_pointer at(pointer);
       if (!rule.values.empty() && whole.contains(at) && !is_among(whole[at], rule.values))

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "props/program/config_document.h"
+#include "props/program/value_json.h"
 
 namespace zeroproof::program {
 namespace {
@@ -35,8 +35,8 @@ Json difference(const Json& document, const Json& defaults, Blocks blocks) {
 }
 
 Json difference_of(const ZeroConfig& config, Blocks blocks) {
-  const Json defaults = Json::parse(config_document(ZeroConfig()));
-  return difference(Json::parse(config_document(config)), defaults, blocks);
+  static const Json kDefaults = config_json(ZeroConfig());
+  return difference(config_json(config), kDefaults, blocks);
 }
 
 // Parts of a key's path that say nothing to a reader.
@@ -57,8 +57,12 @@ void add_config_words(const Json& value, const std::string& name, std::vector<st
 
 }  // namespace
 
+nlohmann::json config_difference_json(const ZeroConfig& config) {
+  return difference_of(config, Blocks::whole);
+}
+
 std::string config_difference(const ZeroConfig& config) {
-  return difference_of(config, Blocks::whole).dump();
+  return config_difference_json(config).dump();
 }
 
 std::string config_words(const ZeroConfig& config) {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "props/program/scheduler_document.h"
+#include "props/program/value_json.h"
 #include "zeroproof/model/dtype.h"
 
 namespace zeroproof::program {
@@ -124,6 +125,10 @@ Json document_of(const ZeroConfig& config) {
 }
 
 }  // namespace
+
+nlohmann::json config_json(const ZeroConfig& config) {
+  return document_of(config);
+}
 
 std::string config_document(const ZeroConfig& config) {
   return document_of(config).dump();

@@ -24,8 +24,12 @@ template <class T>
 bool is_default(const T& value, const T& usual) {
   return value == usual;
 }
+// The ds_config.json of a configuration: every key of it, and what differs from the default.
+nlohmann::json config_json(const ZeroConfig& config);
+nlohmann::json config_difference_json(const ZeroConfig& config);
+
 inline bool is_default(const ZeroConfig& config, const ZeroConfig& /*usual*/) {
-  return config_difference(config) == "{}";
+  return config_difference_json(config).empty();
 }
 
 template <class T>
@@ -41,7 +45,7 @@ inline nlohmann::ordered_json written(const std::string& value) {
   return value;
 }
 inline nlohmann::ordered_json written(const ZeroConfig& config) {
-  return nlohmann::ordered_json::parse(config_difference(config));
+  return config_difference_json(config);
 }
 template <class Enum>
 requires std::is_enum_v<Enum> nlohmann::ordered_json written(Enum value) {

@@ -64,7 +64,12 @@ Result<ScheduleReplay> replay_schedule(const std::string& word,
     schedule->settings["mode"] = policy_mode_name(*options.mode);
     replay.expected.reset();
   }
-  auto run = run_schedule(*schedule);
+  if (!options.make_policy && !find_policy(policy))
+    return fail(ErrorCode::usage,
+                fmt::format("schedule '{}': the policy '{}' is a program: give the "
+                            "--policy-command that it was explored with",
+                            word, policy));
+  auto run = run_schedule(*schedule, options.make_policy);
   if (!run) return tl::unexpected(run.error());
   replay.run = std::move(*run);
   replay.falsified = falsified_numbers(replay.run.verdicts);

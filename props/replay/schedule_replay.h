@@ -15,6 +15,7 @@ Schedule expecting(Schedule schedule, const std::vector<Verdict>& verdicts);
 
 struct ScheduleReplayOptions {
   std::string policy;              // empty: the schedule's
+  MakePolicy make_policy;          // makes that policy, where it is not in the catalogue
   std::optional<PolicyMode> mode;  // nullopt: the schedule's
 };
 

@@ -46,7 +46,7 @@ OrderedJson run_json(const ExplorationReport& report) {
   for (const ExplorationFinding& finding : report.findings) {
     properties["falsified"].push_back(exploration_finding_json(finding));
   }
-  return {
+  OrderedJson run = {
       {"scenario", options.scenario},
       {"title", report.title},
       {"policy", options.policy},
@@ -61,6 +61,8 @@ OrderedJson run_json(const ExplorationReport& report) {
       {"orders_explored", count_json(report.orders_explored)},
       {"linear_extensions", count_json(report.linear_extensions)},
       {"properties", properties}};
+  if (!report.policy_exception.empty()) run["policy_exception"] = report.policy_exception;
+  return run;
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ std::string search_line(const ExplorationReport& report) {
               : fmt::format("linear extensions not counted: {}; ", report.linear_extensions_reason);
   line += fmt::format("{} executions", report.executions);
   if (report.states) line += fmt::format(", {} states", *report.states);
+  if (!report.policy_exception.empty())
+    line += fmt::format("\n  the policy raised {}", report.policy_exception);
   return line + "\n";
 }
 

@@ -29,6 +29,15 @@ std::uint64_t rate_per_s(std::uint64_t count, std::int64_t elapsed_ns) {
                                     static_cast<double>(elapsed_ns));
 }
 
+// Slow runs with a tenth.
+std::string rate_text(std::uint64_t runs, std::int64_t elapsed_ns) {
+  constexpr std::uint64_t kFast = 10;
+  const std::uint64_t rate = rate_per_s(runs, elapsed_ns);
+  const std::uint64_t tenths = rate_per_s(10 * runs, elapsed_ns);
+  if (rate >= kFast || tenths % 10 == 0) return short_count(rate) + "/s";
+  return fmt::format("{}.{}/s", tenths / 10, tenths % 10);
+}
+
 // Until the first limit is met; absent without limits.
 std::optional<std::int64_t> seconds_left(const ProgressView& view, std::int64_t elapsed_ns) {
   std::optional<std::int64_t> left;
@@ -110,7 +119,7 @@ void ProgressLine::finish(const ProgressView& view) {
 
 std::string ProgressLine::text(const ProgressView& view, std::int64_t elapsed_ns, bool is_final) {
   std::vector<std::string> parts = {view.task, view.strategy, runs_text(view)};
-  parts.push_back(short_count(rate_per_s(view.runs, elapsed_ns)) + "/s");
+  parts.push_back(rate_text(view.runs, elapsed_ns));
   if (view.depth > 0) parts.push_back(fmt::format("depth {}", view.depth));
   if (view.states) parts.push_back("states " + short_count(*view.states));
   if (view.unique) parts.push_back("unique " + short_count(*view.unique));
@@ -120,6 +129,8 @@ std::string ProgressLine::text(const ProgressView& view, std::int64_t elapsed_ns
     parts.push_back(fmt::format("sometimes {}/{}", view.sometimes->first, view.sometimes->second));
   }
   parts.push_back(findings_text(view.findings));
+  if (view.hangs)
+    parts.push_back(fmt::format("{} hang{}", *view.hangs, *view.hangs == 1 ? "" : "s"));
   const auto left = seconds_left(view, elapsed_ns);
   if (is_final) {
     parts.push_back("took " + clock_text(elapsed_ns / kSecond_ns));

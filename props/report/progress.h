@@ -33,6 +33,7 @@ struct ProgressView {
   std::uint64_t unique_of = 0;  // for their share; 0: not told
   std::optional<std::pair<std::uint64_t, std::uint64_t>> sometimes = {};  // reached, of how many
   std::uint64_t findings = 0;
+  std::optional<std::uint64_t> hangs = {};
 };
 
 // Where a progress line goes and what time it is; replaced in tests.

@@ -17,16 +17,25 @@ struct ProtocolWorld::RunningTask {
   std::size_t callbacks_run = 0;
 };
 
+namespace {
+
+std::unique_ptr<HookPolicy> policy_of(const ProtocolSetup& setup) {
+  if (setup.make_policy) return setup.make_policy();
+  auto policy = make_policy(setup.policy, setup.mode);
+  ZP_CHECK(policy.has_value(), policy.error().text);
+  return std::move(*policy);
+}
+
+}  // namespace
+
 ProtocolWorld::ProtocolWorld(const ProtocolProgram& program, const ProtocolSetup& setup,
                              NameTable& names, EventSink& sink)
     : program_(program), setup_(setup), log_(names, sink) {
   for (std::size_t index = 0; index < program.engines.size(); ++index) {
-    auto policy = make_policy(setup.policy, setup.mode);
-    ZP_CHECK(policy.has_value(), policy.error().text);
     engines_.push_back(std::make_unique<ProtocolEngine>(
         ProtocolEngine::Setup{.id = EngineId{static_cast<std::int32_t>(index)},
                               .spec = &program.engines[index],
-                              .policy = std::move(*policy),
+                              .policy = policy_of(setup),
                               .mode = setup.mode},
         log_));
   }

@@ -15,9 +15,13 @@
 
 namespace zeroproof {
 
+// Makes a policy that is not in the catalogue.
+using MakePolicy = std::function<std::unique_ptr<HookPolicy>()>;
+
 // How a program is run.
 struct ProtocolSetup {
   std::string policy = "exact";
+  MakePolicy make_policy = {};  // empty: the policy of that name
   PolicyMode mode = PolicyMode::graph_task_callback;
   OrderModel latitude = OrderModel::faithful;
 };

@@ -45,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
         "capabilities": "print what programs the engine can do, as `generate --for` reads it",
         "serve": "run the programs that arrive as JSON lines",
         "compare": "run the programs of a file, and beside them plain PyTorch",
+        "script": "print a program that differs as a script without this package",
     }
     for verb, text in texts.items():
         command = verbs.add_parser(verb, help=text, description=text)
@@ -56,15 +57,43 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("programs", help="what `zeroproof generate --json` printed")
             command.add_argument("--out", help="a JSON file for the findings")
             command.add_argument("--seconds", type=float, help="begin no program after them")
+            command.add_argument(
+                "--skip-known",
+                action="store_true",
+                help="run no program that has what a known finding needs",
+            )
+        if verb == "script":
+            command.add_argument("program", help="a program, or a case of `generate --json`")
     return result
+
+
+def script(subject: Any, arguments: argparse.Namespace) -> int:
+    """Exit code 1: the program does not differ, or has no script."""
+    from zeroproof_subject.script import NoScript
+    from zeroproof_subject.subject import Comparison
+
+    with open(arguments.program, encoding="utf-8") as file:
+        document = json.load(file)
+    comparison = Comparison(subject)
+    try:
+        text = comparison.script(document.get("program", document))
+    except NoScript as error:
+        text, reason = None, str(error)
+    else:
+        reason = "the program trains as plain PyTorch does"
+    comparison.end()
+    print(text if text is not None else f"{arguments.program}: {reason}", file=sys.stdout if text else sys.stderr)
+    return 0 if text is not None else 1
 
 
 def compare(subject: Any, arguments: argparse.Namespace) -> int:
     """Exit code 1: some program differs."""
     from zeroproof_subject.subject import Comparison
     from zeroproof_subject.tally import Tally
+    from zeroproof_subject.program import parse
 
     comparison, tally = Comparison(subject), Tally()
+    skipped = 0
     begin = said = time.monotonic()
     with open(arguments.programs, encoding="utf-8") as file:
         for line in file:
@@ -75,10 +104,15 @@ def compare(subject: Any, arguments: argparse.Namespace) -> int:
                 said = now
                 print(f"{now - begin:.0f} s: {tally.counts()}", file=sys.stderr, flush=True)
             case = json.loads(line)
+            if arguments.skip_known and comparison.known.may_show(parse(case["program"])):
+                skipped += 1
+                continue
             tally.add(case, comparison.run(case["program"]))
     comparison.end()
     took = time.monotonic() - begin
     print(tally.text())
+    if skipped:
+        print(f"{skipped} programs skipped: they may show what is known")
     print(f"{sum(tally.statuses.values()) / took:.1f} programs a second, {took:.0f} s")
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as file:
@@ -102,6 +136,9 @@ def main() -> int:
     if arguments.verb == "compare":
         os.dup2(out.fileno(), 1)
         return compare(subject, arguments)
+    if arguments.verb == "script":
+        os.dup2(out.fileno(), 1)
+        return script(subject, arguments)
     from zeroproof_subject.protocol import answers
 
     for answer in answers(subject, sys.stdin):

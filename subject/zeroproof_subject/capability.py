@@ -83,6 +83,6 @@ def document(
         },
         "engine": {"parameter_groups": True},
         "modules": {name: dict(rules) for name, rules in MODULES.items()},
-        "statements": statements,
+        "statements": {name: dict(rules) for name, rules in statements.items()},
         "config": config,
     }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from zeroproof_subject import signature
 from zeroproof_subject.program import Program
 
 Seen = list[dict[str, Any]]
@@ -43,23 +43,15 @@ class Difference:
     at: str
     what: str
     text: str
-
-    @property
-    def signature(self) -> str:
-        """The same for findings that are likely the same: no names and numbers."""
-        statement = self.at.split("/")[-1]
-        text = self.text if self.what in ("error", "hang", "crash") else ""
-        return re.sub(r"\d+", "N", f"{self.what} at {statement} {text}").strip()[:160]
+    signature: str
+    engine: str = ""
+    name: str = ""  # of the tensor
+    expected: tuple[float, ...] = ()
+    observed: tuple[float, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {
-            "rank": self.rank,
-            "at": self.at,
-            "what": self.what,
-            "text": self.text,
-            "signature": self.signature,
-        }
+        return asdict(self)
 
 
 def is_exact(program: Program) -> bool:
@@ -75,29 +67,51 @@ def first_difference(
     found = [
         it
         for rank, seen in enumerate(ranks)
-        if (it := difference_of_rank(program, rank, reference[rank], seen))
+        if seen is not None and (it := difference_of_rank(program, rank, reference[rank], seen))
     ]
     places = [observation["at"] for observation in reference[0]]
     order = {at: index for index, at in enumerate(places)}
-    return min(found, key=lambda it: order.get(it.at, len(order)), default=None)
+    first = min(found, key=lambda it: order.get(it.at, len(order)), default=None)
+    if first is None or first.what in signature.FAILURES or not disagree(first, ranks):
+        return first
+    # How much more or less than the mean of all a rank has depends on its data.
+    return replace(first, signature=f"{first.signature.rpartition(': ')[0]}: ranks disagree")
+
+
+def disagree(difference: Difference, ranks: list[Seen | None]) -> bool:
+    """Whether ranks saw different numbers where all have to see the same."""
+    if difference.what == "loss":
+        return False
+    key = (difference.at, difference.what, difference.engine)
+    values = [one["values"] for seen in ranks if seen for one in seen if key_of(one) == key]
+    return any(one != values[0] for one in values)
 
 
 def difference_of_rank(
-    program: Program, rank: int, expected: Seen, seen: Seen | None
+    program: Program, rank: int, expected: Seen, seen: Seen
 ) -> Difference | None:
     """Observation by observation."""
-    if seen is None:
-        return None  # what the pool says about it is the finding
-    for at, observation in enumerate(seen):
-        if observation["what"] == "error":
-            values = observation["values"]
-            text = f"{values['type']}: {values['text']}"
-            return Difference(rank, observation["at"], "error", text)
-        if at >= len(expected) or key_of(observation) != key_of(expected[at]):
-            return Difference(rank, observation["at"], observation["what"], "not expected here")
-        if text := difference_of_values(program, expected[at], observation):
-            return Difference(rank, observation["at"], observation["what"], text)
+    for index, observation in enumerate(seen):
+        at, what = observation["at"], observation["what"]
+        if what == "error":
+            return failure(rank, at, "error", observation["values"])
+        if index >= len(expected) or key_of(observation) != key_of(expected[index]):
+            text = "not expected here"
+            kind = f"{what} at {at.split('/')[-1]}: {text}"
+            return Difference(rank, at, what, text, kind, observation["engine"])
+        if observation["values"] is None:
+            continue
+        if found := difference_of_values(program, rank, expected[index], observation):
+            return found
     return None
+
+
+def failure(rank: int, at: str, what: str, values: dict[str, str]) -> Difference:
+    """An error that was raised, a crash or a hang."""
+    text = ": ".join(it for it in (values.get("type", ""), values["text"]) if it)
+    statement = values.get("statement", at.split("/")[-1])
+    kind = signature.of_failure(what, statement, text, values.get("frame", ""))
+    return Difference(rank, at, what, text, kind)
 
 
 def key_of(observation: dict[str, Any]) -> tuple[str, str, str]:
@@ -106,12 +120,13 @@ def key_of(observation: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def difference_of_values(
-    program: Program, expected: dict[str, Any], seen: dict[str, Any]
-) -> str | None:
-    """The first name whose numbers differ; a name without numbers is as one with zeros."""
-    what = expected["what"]
+    program: Program, rank: int, expected: dict[str, Any], seen: dict[str, Any]
+) -> Difference | None:
+    """The names whose numbers differ; a name without numbers is as one with zeros."""
+    what, at, engine = expected["what"], expected["at"], expected["engine"]
     is_bitwise = what == "gradients" and is_exact(program)
     tolerance = BITWISE if is_bitwise else TOLERANCES[what]
+    wrong: dict[str, tuple[list[float], list[float]]] = {}
     for name in expected["values"] | seen["values"]:
         due, got = expected["values"].get(name), seen["values"].get(name)
         if due is None and got is None:
@@ -121,8 +136,16 @@ def difference_of_values(
         count = len(due if due is not None else got)
         due, got = due or [0.0] * count, got or [0.0] * count
         if len(due) != len(got) or not all(map(tolerance.allows, got, due)):
-            return f"{name} is {short(got)}, not {short(due)}"
-    return None
+            wrong[name] = due, got
+    if not wrong:
+        return None
+    relation = "other numbers"
+    if what == "gradients":
+        relation = signature.relation_of(expected["values"], seen["values"], set(wrong))
+    name, (due, got) = next(iter(wrong.items()))
+    text = f"{name} is {short(got)}, not {short(due)}"
+    kind = signature.of_numbers(program, at, what, engine, relation)
+    return Difference(rank, at, what, text, kind, engine, name, tuple(due), tuple(got))
 
 
 def short(numbers: list[float]) -> str:

@@ -29,6 +29,22 @@ class Job:
         return [{"params": list(group)} for group in self.groups]
 
 
+@dataclass(frozen=True)
+class Truth:
+    """Where engines agree with no page of PyTorch's: how plain PyTorch has to train beside one."""
+
+    missing_is_zero: bool = False  # parameters without a gradient are stepped as with zeros
+    divides_tensor_backward: bool = False  # loss.backward() is divided by the micro-batches, too
+
+    @staticmethod
+    def of(module: Any) -> Truth:
+        """Of an engine's module."""
+        return Truth(
+            missing_is_zero=getattr(module, "MISSING_IS_ZERO", False),
+            divides_tensor_backward=getattr(module, "DIVIDES_TENSOR_BACKWARD", False),
+        )
+
+
 class Engine(Protocol):
     """Trains a model on all ranks. Tensors that it returns are whole, on every rank."""
 
@@ -37,6 +53,9 @@ class Engine(Protocol):
 
     def backward(self, loss: Tensor, **options: bool) -> None:
         """Options are retain_graph, create_graph and scale_wrt_gas, where they are not default."""
+
+    def tensor_backward(self, loss: Tensor, **options: bool) -> None:
+        """loss.backward(), which the engine learns of by its hooks alone."""
 
     def step(self) -> None:
         """Ends a micro-batch; the last one of a window updates the parameters."""
@@ -50,8 +69,11 @@ class Engine(Protocol):
     def will_step(self) -> bool:
         """Whether the next step() updates the parameters."""
 
-    def gradients(self) -> dict[str, Tensor | None]:
-        """Averaged over ranks, before clipping, by the parameter's name; asked before a step()."""
+    def gradients(self) -> dict[str, Tensor | None] | None:
+        """Averaged over ranks, before clipping, by the parameter's name; asked before a step().
+
+        None: they cannot be read now.
+        """
 
     def parameters(self) -> dict[str, Tensor]:
         """By name."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from zeroproof_subject.contributions import Contributions
 from zeroproof_subject.engine import Engine, Job
 from zeroproof_subject.models import ACTIVATIONS, Root, losses_of
+from zeroproof_subject.frames import frame_of
 from zeroproof_subject.program import EngineSpec, Hook, Part, Program
 from zeroproof_subject.settings import Settings
 
@@ -47,7 +48,7 @@ class Observation:
     at: str  # "body/3/block/0"
     what: str  # loss, gradients, parameters, optimizer_state, error
     engine: str = ""
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] | None = field(default_factory=dict)  # None: cannot be read
 
     def document(self) -> dict[str, Any]:
         """As JSON has it: tensors as lists of numbers."""
@@ -175,11 +176,30 @@ class Interpreter:
             tensor = tensor.reshape(1)
         options = {key: True for key in ("retain_graph", "create_graph") if it[key]}
         if not it["engine"]:
-            tensor.backward(**options)
+            self.tensor_backward(self.values[it["value"]], tensor, options)
             return
         if not it["scale_wrt_gas"]:
             options["scale_wrt_gas"] = False
         self.engines[it["engine"]].engine.backward(tensor, **options)
+
+    def tensor_backward(self, value: Value, tensor: Tensor, options: dict[str, bool]) -> None:
+        """By the first engine of the value's graphs; the others hear of it."""
+        names = sorted({name for name, _ in value.graphs})
+        if not names:
+            tensor.backward(**options)
+            return
+        self.engines[names[0]].engine.tensor_backward(tensor, **options)
+
+    def do_call_module(self, it: Part, at: str) -> None:
+        """A module without the engine's forward."""
+        trained = self.engines[it["engine"]]
+        graph = (it["engine"], trained.forwards)
+        trained.forwards += 1
+        data = Contributions(self.program.seed, *graph, self.rank)
+        node = trained.model.node(it["module"])
+        tensor = node(torch.zeros(ACTIVATIONS), data, it["module"]).mean()
+        self.seen.append(Observation(at, "loss", it["engine"], numbers({"": tensor})))
+        self.values[it["as"]] = Value(tensor, frozenset([graph]))
 
     def do_step(self, it: Part, at: str) -> None:
         """Gradients before it and parameters after it, where a window ends."""
@@ -247,9 +267,12 @@ class Interpreter:
 
     # --- what the rank sees ---
 
-    def see(self, at: str, what: str, engine: str, tensors: dict[str, Tensor | None]) -> None:
+    def see(
+        self, at: str, what: str, engine: str, tensors: dict[str, Tensor | None] | None
+    ) -> None:
         """Tensors as numbers."""
-        self.seen.append(Observation(at, what, engine, numbers(tensors)))
+        values = None if tensors is None else numbers(tensors)
+        self.seen.append(Observation(at, what, engine, values))
 
     def see_state(self, at: str, name: str) -> None:
         """The optimizer's state, by "parameter:state"."""
@@ -264,9 +287,13 @@ class Interpreter:
             self.see_state(at, name)
 
     def see_error(self, at: str, error: Exception) -> None:
-        """By its type and its first line."""
+        """By its type, its first line and the framework's function that raised it."""
         text = str(error).strip().splitlines()
-        values = {"type": type(error).__name__, "text": text[0] if text else ""}
+        values = {
+            "type": type(error).__name__,
+            "text": text[0] if text else "",
+            "frame": frame_of(error),
+        }
         self.seen.append(Observation(at, "error", "", values))
 
 

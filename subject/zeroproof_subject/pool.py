@@ -15,6 +15,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from zeroproof_subject import frames
+from zeroproof_subject.engine import Truth
 from zeroproof_subject.rank import EngineChoice, Place, serve
 
 FIRST_LIMIT = 180.0  # seconds, of a group's first program
@@ -31,6 +33,7 @@ class RunResult:
     seconds: float
     detail: str = ""  # what crashed ranks printed last, or where hanging ones are
     imported: list[str] = field(default_factory=list)  # modules, for this program
+    stacks: list[frames.Stack] = field(default_factory=list)  # of hanging ranks
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -39,6 +42,17 @@ class RunResult:
             "ranks": self.ranks,
             "seconds": self.seconds,
             "detail": self.detail,
+        }
+
+
+    def failure(self) -> dict[str, str]:
+        """Of a crash or a hang, what its signature is made of."""
+        statements = sorted({it.statement for it in self.stacks if it.statement})
+        places = sorted({it.place() for it in self.stacks if it.statement})
+        return {
+            "text": self.detail,
+            "statement": " and ".join(statements) or "run",
+            "frame": " and ".join(places),
         }
 
 
@@ -75,13 +89,15 @@ class Group:
         ranks: list[list[dict[str, Any]] | None] = []
         for rank in range(len(self.connections)):
             ranks += answers[rank]["seen"] if rank in answers else [None]
-        detail = ""
+        detail, stacks = "", []
         if status == "crash":
             detail = self.last_lines()
         elif status == "hang":
-            detail = self.places()
+            stacks = self.stacks()
+            detail = "; ".join(f"rank {at}: {it.text()}" for at, it in enumerate(stacks))
         imported = [name for it in answers.values() for name in it["imported"]]
-        return RunResult(status, ranks, time.monotonic() - started, detail, imported)
+        seconds = time.monotonic() - started
+        return RunResult(status, ranks, seconds, detail, imported, stacks)
 
     def ask(self, request: dict[str, Any]) -> str:
         """Sends a program to each rank."""
@@ -116,17 +132,16 @@ class Group:
             lines.append(f"rank {rank} ({process.exitcode}): {printed[-1] if printed else ''}")
         return "; ".join(lines)
 
-    def places(self) -> str:
-        """Where each rank is: the innermost function of the engine, of ours or of torch."""
+    def stacks(self) -> list[frames.Stack]:
+        """Where each rank is."""
         for process in self.processes:
             os.kill(process.pid, signal.SIGUSR1)
         time.sleep(0.5)
-        places = []
+        stacks = []
         for rank in range(len(self.processes)):
             log = Path(self.folder, f"{rank}.log").read_text(errors="replace")
-            stack = log.rpartition("most recent call first")[2].splitlines()[1:]
-            places.append(f"rank {rank}: {' < '.join(map(frame, stack[:6]))}")
-        return "; ".join(places)
+            stacks.append(frames.stack_of(log.rpartition("most recent call first")[2]))
+        return stacks
 
     def end(self) -> None:
         """Kills the processes: an engine in trouble would not end by itself."""
@@ -140,12 +155,6 @@ class Group:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def frame(line: str) -> str:
-    """`file.py:function` of a line of a traceback."""
-    path, _, function = line.partition(", line ")
-    return f"{Path(path.strip().strip(chr(34))).name.strip(chr(34))}:{function.split()[-1:]}"
-
-
 class Pool:
     """One group for each number of ranks, made again after trouble and after so many programs."""
 
@@ -157,12 +166,12 @@ class Pool:
         self.groups_made = 0
         self.imported: list[str] = []  # by groups; not yet here
 
-    def run(self, document: dict[str, Any], ranks: int, missing_is_zero: bool) -> RunResult:
+    def run(self, document: dict[str, Any], ranks: int, truth: Truth) -> RunResult:
         """One program; whatever becomes of it, the pool can run the next."""
         group = self.group_of(ranks)
         limit = FIRST_LIMIT if group.cases == 0 else self.limit()
         is_first = group.cases == 0
-        request = {"program": document, "missing_is_zero": missing_is_zero}
+        request = {"program": document, "truth": truth}
         result = group.run(request, limit)
         self.imported += result.imported
         has_error = any(seen is None or has_failed(seen) for seen in result.ranks)

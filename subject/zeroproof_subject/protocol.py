@@ -1,4 +1,15 @@
-"""The subject protocol: JSON lines over stdin and stdout (docs/SUBJECTS.md)."""
+"""The subject protocol: JSON lines over stdin and stdout (docs/SUBJECTS.md).
+
+A request is {"id": N, "run": PROGRAM}, {"id": N, "compare": PROGRAM} or {"end": true}. The answer
+to `run` has what each rank saw. The answer to `compare` is a verdict:
+  status      equal, differs (also: raises what plain PyTorch does not raise), crash, hang,
+              no_reference (plain PyTorch fails) or refused
+  seconds     of the engine
+  difference  null, or an object: rank, at, what, text, signature, expected, observed
+  signature   only with a difference: a string, the same for findings that are likely the same
+  known       only where a file of known/ describes the finding: an object with name, verdict
+              ("defect", "limit" or "ours"), issue (a URL or "") and text
+"""
 
 from __future__ import annotations
 
@@ -12,6 +23,7 @@ if TYPE_CHECKING:
     from zeroproof_subject.subject import Subject
 
 VERSION = 1
+REQUESTS = ("run", "compare")  # each a method of a subject
 
 
 def hello(subject: Subject) -> dict[str, Any]:
@@ -44,9 +56,11 @@ def answers(subject: Subject, requests: Iterable[str]) -> Iterator[dict[str, Any
 def answer(subject: Subject, request: dict[str, Any]) -> dict[str, Any]:
     """What became of the program of a request, under the request's id."""
     identity = {"id": request.get("id")}
-    if not isinstance(request.get("run"), dict):
-        return {**identity, "status": "refused", "detail": "give a program as 'run'"}
+    name = next((it for it in REQUESTS if isinstance(request.get(it), dict)), "")
+    if not name:
+        detail = "give a program as 'run' or 'compare'"
+        return {**identity, "status": "refused", "detail": detail}
     try:
-        return {**identity, **subject.run(request["run"]).document()}
+        return {**identity, **getattr(subject, name)(request[name]).document()}
     except NotAProgram as error:
         return {**identity, "status": "refused", "detail": str(error)}

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from zeroproof_subject import engines
+from zeroproof_subject.engine import Truth
 from zeroproof_subject.interpreter import Interpreter
 from zeroproof_subject.program import Program, parse
 
@@ -62,7 +63,7 @@ def serve(connection: Connection, choice: EngineChoice, place: Place) -> None:
         started = time.perf_counter()
         program = parse(request["program"])
         if choice.is_plain:
-            seen = run_replicas(program, request["missing_is_zero"])
+            seen = run_replicas(program, request["truth"])
         else:
             seen = [run_rank(program, place.rank, module, dict(choice.options))]
         # What a group imports at its first program; a later group then has it from the start.
@@ -106,7 +107,7 @@ def run_rank(program: Program, rank: int, module: Any, options: dict[str, Any]) 
     return seen
 
 
-def run_replicas(program: Program, missing_is_zero: bool) -> list[list[dict]]:
+def run_replicas(program: Program, truth: Truth) -> list[list[dict]]:
     """What every rank has to see, by plain PyTorch."""
     from zeroproof_subject.engines.plain import PlainEngine, Replicas
 
@@ -115,7 +116,7 @@ def run_replicas(program: Program, missing_is_zero: bool) -> list[list[dict]]:
 
     def run(rank: int) -> None:
         interpreter = Interpreter(
-            program, rank, lambda job: PlainEngine(job, replicas, missing_is_zero)
+            program, rank, lambda job: PlainEngine(job, replicas, truth)
         )
         try:
             interpreter.run()

@@ -37,12 +37,24 @@ _ADAM = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0}
 _SGD = {"lr": 1e-3, "momentum": 0.0, "weight_decay": 0.0, "dampening": 0.0, "nesterov": False}
 
 
-def make_optimizer(settings: Settings, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    """PyTorch's own optimizer over the groups."""
+def optimizer_kind(settings: Settings) -> tuple[str, dict[str, Any]]:
+    """The name in torch.optim, and its arguments."""
     given = dict(settings.params or {})
     given.pop("torch_adam", None)  # which of DeepSpeed's Adams
     is_decoupled = given.pop("adam_w_mode", True) or settings.optimizer == "AdamW"
     if settings.optimizer == "SGD":
-        return torch.optim.SGD(groups, **(_SGD | given))
-    kind = torch.optim.AdamW if is_decoupled else torch.optim.Adam
-    return kind(groups, **(_ADAM | given))
+        return "SGD", _SGD | given
+    return "AdamW" if is_decoupled else "Adam", _ADAM | given
+
+
+def make_optimizer(settings: Settings, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    """PyTorch's own optimizer over the groups."""
+    name, arguments = optimizer_kind(settings)
+    return getattr(torch.optim, name)(groups, **arguments)
+
+
+def optimizer_call(settings: Settings, groups: str) -> str:
+    """The same as a line of Python."""
+    name, arguments = optimizer_kind(settings)
+    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return f"torch.optim.{name}({groups}, {given})"

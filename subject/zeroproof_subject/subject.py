@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from zeroproof_subject import engines
-from zeroproof_subject.compare import Difference, first_difference, has_reference
+from zeroproof_subject.compare import (
+    Difference,
+    failure,
+    first_difference,
+    has_reference,
+    key_of,
+)
+from zeroproof_subject.engine import Truth
+from zeroproof_subject.known import Entry, Known
 from zeroproof_subject.pool import Pool, RunResult
 from zeroproof_subject.program import parse
 from zeroproof_subject.rank import EngineChoice
@@ -24,6 +32,12 @@ class Subject:
         self.module = engines.load(name)
         self.module.prepare()
         self.pool = Pool(self.choice, self.module.CASES_OF_A_GROUP)
+        self.truth = Truth.of(self.module)
+        self.comparison: Comparison | None = None
+
+    def all_options(self) -> dict[str, Any]:
+        """With the defaults of those that are not given."""
+        return {**self.module.OPTIONS, **self.options}
 
     def versions(self) -> dict[str, str]:
         """What findings depend on."""
@@ -35,10 +49,18 @@ class Subject:
 
     def run(self, document: dict[str, Any]) -> RunResult:
         """Raises NotAProgram."""
-        return self.pool.run(document, parse(document).ranks, self.module.MISSING_IS_ZERO)
+        return self.pool.run(document, parse(document).ranks, self.truth)
+
+    def compare(self, document: dict[str, Any]) -> Verdict:
+        """Beside plain PyTorch. Raises NotAProgram."""
+        if self.comparison is None:
+            self.comparison = Comparison(self)
+        return self.comparison.run(document)
 
     def end(self) -> None:
         """Ends all processes."""
+        if self.comparison is not None:
+            self.comparison.plain.end()
         self.pool.end()
 
 
@@ -49,11 +71,20 @@ class Verdict:
     status: str  # equal, differs, hang, crash, no_reference
     seconds: float  # of the subject
     difference: Difference | None = None
+    known: Entry | None = None
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
-        difference = self.difference.document() if self.difference else None
-        return {"status": self.status, "seconds": self.seconds, "difference": difference}
+        document: dict[str, Any] = {
+            "status": self.status,
+            "seconds": self.seconds,
+            "difference": self.difference.document() if self.difference else None,
+        }
+        if self.difference:
+            document["signature"] = self.difference.signature
+        if self.known:
+            document["known"] = self.known.document()
+        return document
 
 
 class Comparison:
@@ -62,21 +93,43 @@ class Comparison:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.plain = Pool(PLAIN, PLAIN_CASES_OF_A_GROUP)
+        self.known = Known.of(subject.choice.name, subject.all_options(), subject.versions())
 
     def run(self, document: dict[str, Any]) -> Verdict:
         """Raises NotAProgram."""
         program = parse(document)
-        missing_is_zero = self.subject.module.MISSING_IS_ZERO
-        reference = self.plain.run(document, program.ranks, missing_is_zero)
+        reference = self.plain.run(document, program.ranks, self.subject.truth)
         if not has_reference(reference.ranks):
             return Verdict("no_reference", 0.0)
         result = self.subject.run(document)
         difference = first_difference(program, reference.ranks, result.ranks)
+        if difference is None and result.status == "ran":
+            return Verdict("equal", result.seconds)
         # What a rank saw before is why the others wait.
-        if result.status != "ran" and difference is None:
-            difference = Difference(0, "run", result.status, result.detail)
-            return Verdict(result.status, result.seconds, difference)
-        return Verdict("differs" if difference else "equal", result.seconds, difference)
+        difference = difference or failure(0, "run", result.status, result.failure())
+        status = difference.what if difference.what in ("crash", "hang") else "differs"
+        return Verdict(status, result.seconds, difference, self.known.entry_of(program, difference))
+
+    def script(self, document: dict[str, Any]) -> str | None:
+        """The program as a script of its own; None: it does not differ. Raises NoScript."""
+        from zeroproof_subject.script import Finding, Script
+
+        difference = self.run(document).difference
+        if difference is None:
+            return None
+        program = parse(document)
+        reference = self.plain.run(document, program.ranks, self.subject.truth)
+        key = difference.at, difference.what, difference.engine
+        expected = [it for it in reference.ranks[difference.rank] if key_of(it) == key]
+        finding = Finding(
+            program=program,
+            difference=difference,
+            expected=expected[0]["values"] if expected else {},
+            engine=self.subject.choice.name,
+            options=self.subject.all_options(),
+            versions=self.subject.versions(),
+        )
+        return Script(finding).text()
 
     def end(self) -> None:
         """Ends all processes."""

@@ -16,7 +16,8 @@ class Tally:
 
     statuses: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
-    findings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # By the id of the known finding (empty: new) and the signature.
+    findings: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
     def add(self, case: dict[str, Any], verdict: Verdict) -> None:
         """One case."""
@@ -26,11 +27,15 @@ class Tally:
         if verdict.difference is None:
             return
         signature = verdict.difference.signature
-        known = self.findings.setdefault(signature, {"cases": [], "size": None})
-        known["cases"].append(case["case"])
+        entry = verdict.known.document() if verdict.known else None
+        finding = self.findings.setdefault(
+            (entry["name"] if entry else "", signature),
+            {"signature": signature, "known": entry, "cases": [], "size": None},
+        )
+        finding["cases"].append(case["case"])
         size = len(str(case["program"]))
-        if known["size"] is None or size < known["size"]:
-            known.update(size=size, case=case, difference=verdict.difference.document())
+        if finding["size"] is None or size < finding["size"]:
+            finding.update(size=size, case=case, difference=verdict.difference.document())
 
     def median(self) -> float:
         """Seconds of a program."""
@@ -39,10 +44,10 @@ class Tally:
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
         return {
-            "schema": "zeroproof.subject_tally/1",
+            "schema": "zeroproof.subject_tally/2",
             "statuses": dict(self.statuses),
             "median_seconds": self.median(),
-            "findings": self.findings,
+            "findings": list(self.findings.values()),
         }
 
     def counts(self) -> str:
@@ -51,10 +56,21 @@ class Tally:
         return f"{sum(self.statuses.values())} programs: {counts}"
 
     def text(self) -> str:
-        """A line a signature, the most frequent first."""
+        """A line a signature, new ones before known ones, the most frequent first."""
         lines = [f"{self.counts()}; median {1000 * self.median():.0f} ms"]
-        by_count = sorted(self.findings.items(), key=lambda it: -len(it[1]["cases"]))
-        for signature, finding in by_count:
-            number = finding["case"]["case"]
-            lines.append(f"{len(finding['cases']):5}  {signature}  (smallest: case {number})")
+        sections = {"new": [], "known": []}
+        for finding in sorted(self.findings.values(), key=lambda it: -len(it["cases"])):
+            sections["known" if finding["known"] else "new"].append(finding)
+        for title, findings in sections.items():
+            lines += [f"{title}:"] if findings else []
+            lines += map(line_of, findings)
         return "\n".join(lines)
+
+
+def line_of(finding: dict[str, Any]) -> str:
+    """One signature."""
+    number, known = finding["case"]["case"], finding["known"]
+    end = f"smallest: case {number}"
+    if known:
+        end = f"{known['name']}, {known['verdict']}; {end}"
+    return f"{len(finding['cases']):5}  {finding['signature']}  ({end})"

@@ -31,6 +31,10 @@ class WindowedEngine:
         steps = self.settings.accumulation_steps if scale_wrt_gas else 1
         (loss / steps).backward(**options)
 
+    def tensor_backward(self, loss: Tensor, **options: bool) -> None:
+        """The user's own division, if any."""
+        loss.backward(**options)
+
     def will_step(self) -> bool:
         """A window ends."""
         if not self.settings.is_managed:

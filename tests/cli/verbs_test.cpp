@@ -11,8 +11,8 @@
 namespace zeroproof::cli_test {
 namespace {
 
-const std::string kVerbs[] = {"verify",  "replay", "explore",    "list",    "show",    "diff",
-                              "convert", "doctor", "completion", "conform", "generate"};
+const std::string kVerbs[] = {"verify",  "replay", "explore",    "list",    "show",     "diff",
+                              "convert", "doctor", "completion", "conform", "generate", "hunt"};
 
 std::set<std::string> flags_in(const std::string& text) {
   static const std::regex flag("--[a-z][a-z-]*");
@@ -103,6 +103,7 @@ TEST(UsageErrors, Exit_with_2_and_one_line_that_helps) {
       {"show", "name a trace, a folder or a schedule"},
       {"show a b --json", "--json shows one trace"},
       {"show a --html --svg", "--html or --svg, not both"},
+      {"show zps1:S2/exact:0: --from 3", "is shown whole"},
       {"list --annotations gitlab", "unknown value 'gitlab'"},
       {"show --kind gt.bgin a.jsonl", "did you mean 'gt.begin'?"},
       {"diff a", "name two traces"},

@@ -4,7 +4,7 @@ import unittest
 
 from zeroproof_subject.compare import first_difference, has_reference
 from zeroproof_subject.program import parse
-from documents import document, observation
+from documents import STEP, backward, document, forward, observation
 
 LOSS = observation("body/0/forward", "loss", {"": [4.0]})
 GRADIENTS = observation("body/1/step", "gradients", {"w": [1.5, 2.0], "v": None})
@@ -61,11 +61,31 @@ class CompareTest(unittest.TestCase):
             found = first_difference(program, [REFERENCE], [rounded])
             self.assertEqual(found is not None, is_found, steps)
 
-    def test_signatures_have_no_numbers_and_names_of_values(self):
+    def test_signatures_of_failures_have_no_numbers_and_names(self):
         program = parse(document(ranks=1))
-        seen = [LOSS, error("body/1/step", "parameter 17 of 20 is lost")]
-        found = first_difference(program, [REFERENCE], [seen])
-        self.assertEqual(found.signature, "error at step E: parameter N of N is lost")
+        failed = error("body/1/step", "parameter 17 of 20, body.l0.weight, is lost")
+        failed["values"]["frame"] = "deepspeed/runtime/engine.py:step"
+        found = first_difference(program, [REFERENCE], [[LOSS, failed]])
+        expected = "error at step in deepspeed/runtime/engine.py:step: E: parameter N of N, X, is lost"
+        self.assertEqual(found.signature, expected)
+
+    def test_signatures_of_numbers_say_how_they_are_wrong_and_what_was_before(self):
+        program = parse(document(ranks=2, body=[forward("g"), backward("g"), STEP]))
+        due = observation("body/2/step", "gradients", {"w": [2.0, 4.0], "v": None})
+        cases = [
+            ([{"w": None}, {"w": None}], "absent"),
+            ([{"w": [1.0, 4.0]}, {"w": [1.0, 4.0]}], "too little"),
+            ([{"w": [3.0, 4.0]}, {"w": [3.0, 4.0]}], "too much"),
+            ([{"w": [1.0, 2.0]}, {"w": [1.0, 2.0]}], "a fraction"),
+            ([{"w": [4.0, 8.0]}, {"w": [4.0, 8.0]}], "a multiple"),
+            ([{"w": [2.0, 4.0], "v": [1.0]}] * 2, "where none is due"),
+            ([{"w": [1.0, 4.0]}, {"w": [3.0, 4.0]}], "ranks disagree"),
+        ]
+        for values, relation in cases:
+            with self.subTest(relation=relation):
+                seen = [[{**due, "values": it}] for it in values]
+                found = first_difference(program, [[due], [due]], seen)
+                self.assertEqual(found.signature, f"gradients at step after backward: {relation}")
 
     def test_a_reference_that_failed_is_none(self):
         self.assertTrue(has_reference([REFERENCE]))

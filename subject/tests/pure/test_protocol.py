@@ -4,6 +4,7 @@ import json
 import unittest
 
 from documents import document
+from zeroproof_subject.known import Entry
 from zeroproof_subject.program import parse
 from zeroproof_subject.protocol import VERSION, answers
 from zeroproof_subject.tally import Tally
@@ -30,10 +31,15 @@ class FakeSubject:
         parse(program)
         return Result()
 
+    def compare(self, program):
+        parse(program)
+        return Verdict("equal")
+
 
 # A line, and what the answer to it has.
 LINES = [
     (json.dumps({"id": 7, "run": document()}), {"id": 7, "status": "ran"}),
+    (json.dumps({"id": 6, "compare": document()}), {"id": 6, "status": "equal"}),
     ("{", {"status": "refused"}),
     (json.dumps({"id": 8}), {"id": 8, "status": "refused"}),
     (json.dumps({"id": 9, "run": {"schema": "other"}}), {"id": 9, "status": "refused"}),
@@ -62,8 +68,12 @@ class Difference:
 
 
 class Verdict:
-    def __init__(self, status, difference=None):
-        self.status, self.seconds, self.difference = status, 0.5, difference
+    def __init__(self, status, difference=None, known=None):
+        self.status, self.seconds = status, 0.5
+        self.difference, self.known = difference, known
+
+    def document(self):
+        return {"status": self.status}
 
 
 class TallyTest(unittest.TestCase):
@@ -73,9 +83,19 @@ class TallyTest(unittest.TestCase):
             case = {"case": number, "program": "x" * size}
             tally.add(case, Verdict("differs", Difference()))
         tally.add({"case": 4, "program": ""}, Verdict("equal"))
-        finding = tally.findings["gradients at step"]
+        finding = tally.findings["", "gradients at step"]
         self.assertEqual((finding["cases"], finding["case"]["case"]), ([1, 2, 3], 2))
         self.assertIn("4 programs: 3 differs, 1 equal", tally.text())
+
+    def test_known_findings_are_apart(self):
+        tally = Tally()
+        entry = Entry("a.known", "limit", "so it is")
+        for number, known in ((1, entry), (2, None)):
+            tally.add({"case": number, "program": ""}, Verdict("differs", Difference(), known))
+        self.assertEqual(len(tally.findings), 2)
+        text = tally.text()
+        self.assertLess(text.index("new:"), text.index("known:"))
+        self.assertIn("a.known, limit", text)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from zeroproof_subject.settings import Settings, make_optimizer
 
 OPTIONS = {"stage": 1}
 MISSING_IS_ZERO = True  # flat groups have no parameter without a gradient
+DIVIDES_TENSOR_BACKWARD = True
 CASES_OF_A_GROUP = 25  # stage 3 keeps every engine alive
 
 # Keys of a program's configuration that are DeepSpeed's as well.
@@ -26,21 +27,22 @@ PASSED_ON = (
     "gradient_clipping",
     "prescale_gradients",
     "gradient_predivide_factor",
+    "zero_force_ds_cpu_optimizer",
 )
 
 
-def configuration(job: Job, stage: int) -> dict[str, Any]:
+def configuration_of(program: dict[str, Any], stage: int) -> dict[str, Any]:
     """A ds_config.json without an optimizer of DeepSpeed's own, which would need a compiler."""
-    given = {key: job.config[key] for key in PASSED_ON if key in job.config}
-    zero = {"overlap_comm": False, **job.config.get("zero_optimization", {}), "stage": stage}
+    given = {key: program[key] for key in PASSED_ON if key in program}
+    zero = {"overlap_comm": False, **program.get("zero_optimization", {}), "stage": stage}
     return {
         "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": 1,
         "gradient_clipping": 1.0,
+        "zero_force_ds_cpu_optimizer": False,
         **given,
         "zero_optimization": zero,
         "zero_allow_untested_optimizer": True,
-        "zero_force_ds_cpu_optimizer": False,
         "steps_per_print": 1 << 30,
     }
 
@@ -58,7 +60,7 @@ class DeepSpeedEngine:
             model=job.model,
             optimizer=optimizer,
             model_parameters=[it for group in job.groups for it in group],
-            config=configuration(job, stage),
+            config=configuration_of(job.config, stage),
         )
         self.tensor_fragment = importlib.import_module("deepspeed.utils")
         self.gathered_parameters = deepspeed.zero.GatheredParameters
@@ -72,6 +74,15 @@ class DeepSpeedEngine:
     def backward(self, loss: Tensor, **options: bool) -> None:
         """engine.backward, which divides by the number of micro-batches."""
         self.engine.backward(loss, **options)
+        self.note_backward()
+
+    def tensor_backward(self, loss: Tensor, **options: bool) -> None:
+        """The engine's hooks do what backward does."""
+        loss.backward(**options)
+        self.note_backward()
+
+    def note_backward(self) -> None:
+        """Gradients may be there."""
         # The backward of a window's last micro-batch makes the averaged gradients.
         self.has_gradients = self.has_gradients or self.stage == 0 or self.will_step()
 
@@ -104,8 +115,10 @@ class DeepSpeedEngine:
         """One reduction for all backwards inside."""
         return self.engine.coalesce_grad_reduction()
 
-    def gradients(self) -> dict[str, Tensor | None]:
-        """By safe_get_full_grad."""
+    def gradients(self) -> dict[str, Tensor | None] | None:
+        """By safe_get_full_grad; in unmanaged windows step() makes them."""
+        if not self.job.settings.is_managed:
+            return None
         if not self.has_gradients:
             return {}
         read = self.tensor_fragment.safe_get_full_grad
@@ -197,6 +210,8 @@ ZERO_KEYS = {
     "/zero_optimization/overlap_comm": True,
     "/prescale_gradients": True,
     "/gradient_predivide_factor": True,
+    "/zero_optimization/offload_optimizer/device": True,
+    "/zero_force_ds_cpu_optimizer": True,
 }
 FLAT_KEYS = {
     "/zero_optimization/allgather_bucket_size": True,
@@ -215,6 +230,13 @@ STAGE3_KEYS = {
 }
 
 
+def has_unmanaged_accumulation() -> bool:
+    """Since 0.19.5."""
+    from deepspeed.runtime import constants
+
+    return hasattr(constants, "MANAGED_GRADIENT_ACCUMULATION")
+
+
 def capabilities(options: dict) -> dict:
     """Of the stage."""
     stage = (OPTIONS | options)["stage"]
@@ -228,6 +250,10 @@ def capabilities(options: dict) -> dict:
     blocks = (["no_sync"] if stage < 2 else []) + (["coalesce"] if stage > 0 else [])
     document = capability.document("deepspeed", versions(), config=config, blocks=blocks)
     document["engines"] = 1
+    document["statements"]["backward"]["engine"] = True
+    document["statements"]["call_module"] = {}
+    if has_unmanaged_accumulation():
+        config["/managed_gradient_accumulation"] = True
     # 0.19.8 cannot broadcast a scalar parameter: engine.py views it as bytes.
     document["modules"]["custom"]["shape"] = capability.SHAPES
     return document

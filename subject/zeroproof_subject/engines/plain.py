@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zeroproof_subject.engine import Job, trained_parameters
+from zeroproof_subject.engine import Job, Truth, trained_parameters
 from zeroproof_subject.windows import WindowedEngine
 
 
@@ -31,10 +31,10 @@ class Replicas:
 class PlainEngine(WindowedEngine):
     """One replica. Autograd, gradients and optimizer are PyTorch's own."""
 
-    def __init__(self, job: Job, replicas: Replicas, missing_is_zero: bool) -> None:
+    def __init__(self, job: Job, replicas: Replicas, truth: Truth) -> None:
         super().__init__(job)
         self.replicas = replicas
-        self.missing_is_zero = missing_is_zero
+        self.truth = truth
         self.trained_at_first = set(trained_parameters(job.model))
         self.take_over_first_rank()
 
@@ -47,6 +47,11 @@ class PlainEngine(WindowedEngine):
                 parameter.copy_(first[0][name].clone())
         self.replicas.barrier.wait()
 
+    def tensor_backward(self, loss: Tensor, **options: bool) -> None:
+        """Divided where the engine does so."""
+        steps = self.settings.accumulation_steps if self.truth.divides_tensor_backward else 1
+        (loss / steps).backward(**options)
+
     def gradients(self) -> dict[str, Tensor | None]:
         """Averaged over ranks."""
         own = {name: parameter.grad for name, parameter in self.job.model.named_parameters()}
@@ -58,7 +63,7 @@ class PlainEngine(WindowedEngine):
         there = [gradient for gradient in gradients if gradient is not None]
         if there:
             return torch.stack(there).sum(0) / self.job.ranks
-        if self.missing_is_zero and name in self.trained_at_first:
+        if self.truth.missing_is_zero and name in self.trained_at_first:
             return torch.zeros_like(dict(self.job.model.named_parameters())[name])
         return None
 

@@ -1,0 +1,40 @@
+#include "props/cli/policy_command_flag.h"
+
+#include <fmt/format.h>
+
+#include "props/cli/command.h"
+#include "props/cli/shell_quote.h"
+#include "props/cli/verb.h"
+
+namespace zeroproof {
+
+void PolicyCommandFlag::declare(Flags& flags) {
+  flags.add_value("policy-command", command_,
+                  {"COMMAND",
+                   "a program that decides instead of --policy: 'python -m "
+                   "zeroproof_subject.policy deepspeed' (docs/POLICIES.md)"});
+  flags.add_value("policy-timeout", seconds_,
+                  {"SECONDS", "how long the program has for an answer (default 60)"});
+}
+
+Result<void> PolicyCommandFlag::start() {
+  if (!is_given() || running_) return {};
+  const auto seconds = parse_count(seconds_, "--policy-timeout");
+  if (!seconds) return tl::unexpected(seconds.error());
+  auto started = policy_command::PolicyCommand::start(
+      command_, static_cast<std::int64_t>(*seconds) * 1'000'000'000);
+  if (!started) return tl::unexpected(started.error());
+  running_ = std::move(*started);
+  return {};
+}
+
+MakePolicy PolicyCommandFlag::make_policy() const {
+  if (!running_) return {};
+  return [running = running_] { return running->make_policy(); };
+}
+
+std::string PolicyCommandFlag::words() const {
+  return is_given() ? fmt::format(" --policy-command {}", shell_quote(command_)) : std::string();
+}
+
+}  // namespace zeroproof

@@ -1,0 +1,122 @@
+#include "props/subject/finding_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "engine/files/atomic_file.h"
+#include "engine/files/small_file.h"
+
+namespace zeroproof::subject {
+namespace {
+
+namespace fs = std::filesystem;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::uint64_t kFileBytesMax = 1U << 24;
+constexpr std::string_view kSearchPrefix = "search-";
+constexpr std::string_view kSearchSchema = "zeroproof.subject_search/1";
+
+Result<std::vector<std::string>> finding_paths(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".json") && !name.starts_with(kSearchPrefix))
+      paths.push_back(entry.path().string());
+  }
+  if (error) return fail(ErrorCode::unreadable, fmt::format("{}: {}", folder, error.message()));
+  std::ranges::sort(paths);
+  return paths;
+}
+
+}  // namespace
+
+Result<SubjectFinding> read_finding(const std::string& path) {
+  const auto text = read_small_file(path, kFileBytesMax);
+  if (!text) return tl::unexpected(text.error());
+  return parse_finding(*text, path);
+}
+
+// Other documents may lie beside them.
+Result<std::vector<SubjectFinding>> read_findings(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored))
+    return read_finding(path).map([](SubjectFinding one) { return std::vector{std::move(one)}; });
+  const auto paths = finding_paths(path);
+  if (!paths) return tl::unexpected(paths.error());
+  std::vector<SubjectFinding> findings;
+  for (const std::string& file : *paths) {
+    const auto text = read_small_file(file, kFileBytesMax);
+    if (!text) return tl::unexpected(text.error());
+    if (text->find(kFindingSchema) == std::string::npos) continue;
+    auto finding = parse_finding(*text, file);
+    if (!finding) return tl::unexpected(finding.error());
+    findings.push_back(std::move(*finding));
+  }
+  return findings;
+}
+
+Result<FindingFolder> FindingFolder::open(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error || !fs::is_directory(path, error))
+    return fail(ErrorCode::usage, fmt::format("{}: cannot make this folder: {}", path,
+                                              error ? error.message() : "a file has its name"));
+  return FindingFolder(path);
+}
+
+std::string FindingFolder::file_of(const SubjectFinding& finding) const {
+  return fmt::format("{}/{}.json", path_, finding.file_stem());
+}
+
+Result<std::vector<SubjectFinding>> FindingFolder::load() const {
+  return read_findings(path_);
+}
+
+Result<std::optional<SubjectFinding>> FindingFolder::find(const std::string& stem) const {
+  const std::string path = fmt::format("{}/{}.json", path_, stem);
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::optional<SubjectFinding>();
+  return read_finding(path).map([](SubjectFinding one) { return std::optional(std::move(one)); });
+}
+
+Result<void> FindingFolder::save(SubjectFinding& finding) const {
+  const auto there = find(finding.file_stem());
+  if (!there) return tl::unexpected(there.error());
+  if (*there) finding = merged(**there, finding);
+  return write_file_atomically(file_of(finding), finding_json(finding));
+}
+
+Result<SearchProgress> FindingFolder::progress(const std::string& search) const {
+  const std::string path = fmt::format("{}/{}{}.json", path_, kSearchPrefix, search);
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return SearchProgress{};
+  const auto text = read_small_file(path, kFileBytesMax);
+  if (!text) return tl::unexpected(text.error());
+  try {
+    const OrderedJson document = OrderedJson::parse(*text);
+    SearchProgress progress;
+    document.at("next").get_to(progress.next);
+    document.at("statuses").get_to(progress.statuses);
+    document.at("seconds").get_to(progress.seconds);
+    return progress;
+  } catch (const OrderedJson::exception& wrong) {
+    return fail(ErrorCode::usage, fmt::format("{}: {}", path, wrong.what()));
+  }
+}
+
+Result<void> FindingFolder::save_progress(const std::string& search,
+                                          const SearchProgress& progress) const {
+  const OrderedJson document = {{"schema", kSearchSchema},
+                                {"next", progress.next},
+                                {"statuses", progress.statuses},
+                                {"seconds", progress.seconds}};
+  return write_file_atomically(fmt::format("{}/{}{}.json", path_, kSearchPrefix, search),
+                               document.dump(1) + "\n");
+}
+
+}  // namespace zeroproof::subject

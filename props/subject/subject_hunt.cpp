@@ -1,0 +1,271 @@
+#include "props/subject/subject_hunt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "props/program/program_json.h"
+#include "props/program/shrink.h"
+#include "props/subject/program_reduction.h"
+
+namespace zeroproof::subject {
+namespace {
+
+constexpr std::uint64_t kSavePeriod = 20;        // cases between two writes of the progress
+constexpr std::uint64_t kSkippedMax = 2'000;     // in a row: the subject can do next to nothing
+constexpr std::size_t kShrinkAttempts = 20'000;  // draws; most of them are no new program
+
+}  // namespace
+
+HuntReport SubjectHunt::run() {
+  start_ns_ = watch_.now_ns();
+  std::uint64_t number = options_.first;
+  if (begin()) number = std::max(number, report_.total.next);
+  std::uint64_t skipped_in_a_row = 0;
+  for (; !should_end(); ++number) {
+    if (number % options_.shards != options_.shard) continue;
+    const std::uint64_t before = report_.cases;
+    run_case(number);
+    if (!report_.problem) report_.total.next = number + 1;
+    skipped_in_a_row = report_.cases == before ? skipped_in_a_row + 1 : 0;
+    if (skipped_in_a_row == kSkippedMax) break;
+    if (report_.cases % kSavePeriod == 0 && report_.cases != before) save_all();
+  }
+  report_.seconds = static_cast<double>(watch_.now_ns() - start_ns_) * 1e-9;
+  report_.total.seconds += report_.seconds;
+  save_all();
+  return std::move(report_);
+}
+
+bool SubjectHunt::should_end() const {
+  return is_over() || report_.cases >= options_.cases_max;
+}
+
+// By time, by the user, or by a problem.
+bool SubjectHunt::is_over() const {
+  return report_.problem || (watch_.should_stop && watch_.should_stop()) ||
+         watch_.now_ns() - start_ns_ > options_.time_max_ns;
+}
+
+// What is known needs no smaller program, and what comes and goes has none.
+bool SubjectHunt::wants_minimizing(const SubjectFinding& finding) const {
+  return options_.minimizes && !finding.verdict.known && !finding.is_flaky() && !is_over();
+}
+
+// Whether there is a folder to go on from.
+bool SubjectHunt::begin() {
+  search_ = fmt::format("seed-{}-shard-{}-of-{}-{}", options_.seed, options_.shard, options_.shards,
+                        cases_.fingerprint());
+  if (folder_ == nullptr) return false;
+  auto progress = folder_->progress(search_);
+  if (!progress) {
+    report_.problem = progress.error();
+    return false;
+  }
+  report_.total = std::move(*progress);
+  auto earlier = folder_->load();
+  if (!earlier) {
+    report_.problem = earlier.error();
+    return false;
+  }
+  const SubjectCommand& command = subject_.command();
+  for (SubjectFinding& one : *earlier)
+    if (one.engine == command.engine && one.settings == command.settings)
+      report_.earlier.push_back(std::move(one));
+  return true;
+}
+
+// None: the hunt ends.
+std::optional<Verdict> SubjectHunt::compare(const program::Program& program) {
+  auto verdict = subject_.compare(program);
+  if (!verdict) {
+    report_.problem = verdict.error();
+    return std::nullopt;
+  }
+  if (verdict->status == Status::stopped) return std::nullopt;
+  ++report_.runs;
+  if (verdict->status == Status::hang) ++report_.hangs;
+  if (watch_.on_run) watch_.on_run(report_);
+  return std::move(*verdict);
+}
+
+void SubjectHunt::run_case(std::uint64_t number) {
+  const DrawnCase drawn = cases_.at(options_.seed, number);
+  if (drawn.lacking) {
+    ++report_.skipped[*drawn.lacking];
+    return;
+  }
+  const auto verdict = compare(drawn.program);
+  if (!verdict) return;
+  if (verdict->status == Status::refused) {
+    ++report_.skipped["refused: " + verdict->detail];
+    return;
+  }
+  ++report_.cases;
+  const std::string status(name_of(verdict->status));
+  ++report_.statuses[status];
+  ++report_.total.statuses[status];
+  if (!verdict->is_finding()) return;
+  note(drawn, number, *verdict);
+  note_others(number);
+}
+
+// A signature that is known counts; a new one is made small.
+void SubjectHunt::note(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict) {
+  SubjectFinding seen = make(drawn.program, number, verdict);
+  if (SubjectFinding* const old = known(verdict.signature)) {
+    ++old->seen[search_];
+    if (old->is_minimized() || old->is_flaky()) return;
+    seen.runs = old->runs;
+    seen.same_runs = old->same_runs;
+    if (wants_minimizing(seen)) minimize(seen, drawn.choices);
+    seen.seen = old->seen;
+    *old = merged(*old, seen);
+    return;
+  }
+  confirm(seen);
+  if (wants_minimizing(seen)) minimize(seen, drawn.choices);
+  report_.findings.push_back(std::move(seen));
+  save(report_.findings.back());
+}
+
+// Those that this hunt has seen; one of an earlier hunt or of another process is taken over.
+SubjectFinding* SubjectHunt::known(const std::string& signature) {
+  const auto has_signature = [&](const SubjectFinding& one) {
+    return one.verdict.signature == signature;
+  };
+  auto& mine = report_.findings;
+  if (const auto at = std::ranges::find_if(mine, has_signature); at != mine.end()) return &*at;
+  auto& earlier = report_.earlier;
+  if (const auto at = std::ranges::find_if(earlier, has_signature); at != earlier.end()) {
+    mine.push_back(std::move(*at));
+    earlier.erase(at);
+    return &mine.back();
+  }
+  if (folder_ == nullptr) return nullptr;
+  SubjectFinding probe;
+  probe.engine = subject_.command().engine;
+  probe.settings = subject_.command().settings;
+  probe.verdict.signature = signature;
+  auto there = folder_->find(probe.file_stem());
+  if (!there || !*there) return nullptr;
+  mine.push_back(std::move(**there));
+  return &mine.back();
+}
+
+SubjectFinding SubjectHunt::make(const program::Program& program, std::uint64_t number,
+                                 const Verdict& verdict) const {
+  SubjectFinding finding{.engine = subject_.command().engine,
+                         .settings = subject_.command().settings,
+                         .versions = subject_.hello().versions,
+                         .verdict = verdict,
+                         .seed = options_.seed,
+                         .case_number = number,
+                         .program = program,
+                         .seen = {}};
+  finding.seen[search_] = 1;
+  return finding;
+}
+
+// The run that found it is the first one.
+void SubjectHunt::confirm(SubjectFinding& finding) {
+  finding.runs = 1;
+  finding.same_runs = 1;
+  while (finding.runs < kConfirmingRuns) {
+    const auto verdict = compare(finding.program);
+    if (!verdict) return;
+    ++finding.runs;
+    if (verdict->signature == finding.verdict.signature) ++finding.same_runs;
+  }
+}
+
+// First the choices that it is drawn from, then the program itself.
+void SubjectHunt::minimize(SubjectFinding& finding, const program::Choices& start) {
+  Attempts attempts{.finding = finding,
+                    .runs_max = options_.shrink_runs * 2 / 3,
+                    .end_ns = watch_.now_ns() + options_.shrink_time_ns * 2 / 3};
+  attempts.tried[program::program_line(finding.program)] = finding.verdict;
+  SubjectFinding small = finding;
+  const program::StillFails fails =
+      [&](const std::vector<std::uint32_t>& values) -> std::optional<program::Choices> {
+    if (is_spent(attempts)) return std::nullopt;
+    const DrawnCase drawn = cases_.draw(program::Source(values));
+    if (drawn.lacking || !still_fails(attempts, drawn.program)) return std::nullopt;
+    return drawn.choices;
+  };
+  const program::Shrunk shrunk = program::shrink(start, fails, kShrinkAttempts);
+  small.program = cases_.draw(program::Source(program::values_of(shrunk.choices))).program;
+  attempts.runs_max = options_.shrink_runs;
+  attempts.end_ns += options_.shrink_time_ns / 3;
+  small.program = reduced(small.program, [&](const program::Program& program) {
+    return !is_spent(attempts) && !cases_.lack(program) && still_fails(attempts, program);
+  });
+  if (const auto& verdict = attempts.tried[program::program_line(small.program)])
+    small.verdict = *verdict;
+  small.statements_before = statements_of(finding.program);
+  small.shrink_runs = attempts.runs;
+  confirm(small);
+  if (!small.is_flaky()) finding = std::move(small);
+}
+
+bool SubjectHunt::is_spent(const Attempts& attempts) const {
+  return attempts.runs >= attempts.runs_max || watch_.now_ns() > attempts.end_ns ||
+         report_.problem || (watch_.should_stop && watch_.should_stop());
+}
+
+// A program runs once, however often it is asked for.
+bool SubjectHunt::still_fails(Attempts& attempts, const program::Program& program) {
+  const auto [at, is_new] = attempts.tried.try_emplace(program::program_line(program));
+  if (!is_new) return at->second.has_value();
+  ++attempts.runs;
+  const auto verdict = compare(program);
+  if (!verdict || !verdict->is_finding()) return false;
+  if (verdict->signature == attempts.finding.verdict.signature)
+    at->second = verdict;
+  else
+    others_.emplace(verdict->signature, std::pair(program, *verdict));
+  return at->second.has_value();
+}
+
+// They are findings, too, which are not made smaller than they are: each would meet others.
+void SubjectHunt::note_others(std::uint64_t number) {
+  for (auto& [signature, other] : std::exchange(others_, {})) {
+    if (known(signature) != nullptr || report_.problem) continue;
+    SubjectFinding finding = make(other.first, number, other.second);
+    confirm(finding);
+    report_.findings.push_back(std::move(finding));
+    save(report_.findings.back());
+  }
+}
+
+void SubjectHunt::save(SubjectFinding& finding) {
+  if (folder_ == nullptr || report_.problem) return;
+  if (auto saved = folder_->save(finding); !saved) report_.problem = saved.error();
+}
+
+// Also after a problem of the subject: what was found is kept.
+void SubjectHunt::save_all() {
+  if (folder_ == nullptr) return;
+  for (SubjectFinding& finding : report_.findings)
+    if (auto saved = folder_->save(finding); !saved && !report_.problem)
+      report_.problem = saved.error();
+  if (auto saved = folder_->save_progress(search_, report_.total); !saved && !report_.problem)
+    report_.problem = saved.error();
+}
+
+Result<Repetition> repeat(SubjectProcess& subject, const SubjectFinding& finding, int runs) {
+  Repetition repetition;
+  while (repetition.runs < runs) {
+    auto verdict = subject.compare(finding.program);
+    if (!verdict) return tl::unexpected(verdict.error());
+    if (verdict->status == Status::stopped) break;
+    ++repetition.runs;
+    if (verdict->signature == finding.verdict.signature) ++repetition.same_runs;
+    repetition.verdict = std::move(*verdict);
+  }
+  return repetition;
+}
+
+}  // namespace zeroproof::subject

@@ -1,0 +1,263 @@
+"""What a program did before a place: the statement before it, and features of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from zeroproof_subject.program import Part, Program
+
+
+@dataclass(frozen=True)
+class Done:
+    """A statement, where it stands, and the kinds of the blocks around it."""
+
+    place: str  # "body/3/block/0/step"
+    part: Part
+    blocks: tuple[str, ...]
+
+
+def statements(program: Program) -> Iterator[Done]:
+    """All statements, in the order of the document. Bodies of hooks are left out."""
+    yield from _statements(program.body, "body", ())
+
+
+def _statements(body: tuple[Part, ...], place: str, blocks: tuple[str, ...]) -> Iterator[Done]:
+    for index, part in enumerate(body):
+        at = f"{place}/{index}/{part.kind}"
+        yield Done(at, part, blocks)
+        around = (*blocks, part["kind"]) if part.kind == "block" else blocks
+        yield from _statements(part.body, at, around)
+
+
+def until(program: Program, at: str) -> list[Done]:
+    """The statements before and at a place; all of them, where the place is no statement."""
+    found: list[Done] = []
+    for done in statements(program):
+        found.append(done)
+        if at == done.place:
+            break
+        # A place in a hook of a forward.
+        if done.part.kind == "forward" and at.startswith(done.place + "/"):
+            break
+    return found
+
+
+@dataclass
+class Forward:
+    """One forward of an engine, and what became of it."""
+
+    engine: str
+    blocks: tuple[str, ...]
+    backwards: int = 0
+    is_kept: bool = False  # a backward kept its graph
+    is_open: bool = True  # no backward so far
+
+
+@dataclass
+class Window:
+    """What happened to the gradients of one engine since its last update."""
+
+    kinds: list[str] = field(default_factory=list)  # "backward", "no_sync backward", "zero_grad"
+    features: set[str] = field(default_factory=set)
+    backwards_of_step: int = 0  # since the last step(), which need not end a window
+    steps: int = 0
+
+
+class History:
+    """Walks the statements before a place. `features` has the names that known findings use.
+
+    A feature of a statement is of the window in which the place is; "ever NAME" is of the whole
+    program before the place. Features of models and of the configuration hold everywhere.
+    """
+
+    def __init__(self, program: Program, at: str, engine: str = "") -> None:
+        self.program = program
+        self.values: dict[str, tuple[Forward, ...]] = {}
+        self.windows = {spec.name: Window() for spec in program.engines}
+        self.forwards: list[Forward] = []
+        self.ever: set[str] = set()
+        self.ends: list[str] = []  # engines whose window ends at the next statement
+        self.done = until(program, at)
+        for done in self.done:
+            self._end_windows()
+            do = getattr(self, "_do_" + done.part.kind, None)
+            if do is not None:
+                do(done.part, done.blocks)
+        names = list(self.windows)
+        self.engine = engine or (self._engine_of(self.done[-1].part) if self.done else "")
+        self.window = self.windows.get(self.engine or (names[0] if names else ""), Window())
+
+    @property
+    def before(self) -> str:
+        """What happened last to gradients, before the place."""
+        kinds = self.window.kinds
+        is_at_itself = bool(self.done) and self.done[-1].part.kind in ("backward", "zero_grad")
+        kinds = kinds[:-1] if is_at_itself else kinds
+        return kinds[-1] if kinds else "nothing"
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Of the window, of all statements before the place, of models and configuration."""
+        ever = {f"ever {name}" for name in self.ever}
+        return frozenset(self.window.features | ever | set(features_of_job(self.program)))
+
+    def _engine_of(self, part: Part) -> str:
+        if part["engine"]:
+            return part["engine"]
+        forwards = self.values.get(part["value"] or "", ())
+        return forwards[0].engine if forwards else ""
+
+    def _add(self, engine: str, *features: str) -> None:
+        self.ever.update(features)
+        if engine in self.windows:
+            self.windows[engine].features.update(features)
+
+    def _end_windows(self) -> None:
+        for engine in self.ends:
+            self.windows[engine] = Window()
+        self.ends.clear()
+
+    # --- statements ---
+
+    def _do_forward(self, it: Part, blocks: tuple[str, ...]) -> None:
+        engine = it["engine"]
+        if it["mode"] != "train":
+            if any(one.engine == engine and one.is_open for one in self.forwards):
+                self._add(engine, "evaluation between forward and backward")
+            return
+        if any(one.engine == engine and one.is_open for one in self.forwards):
+            self._add(engine, "two open forwards")
+        if it["skips"]:
+            self._add(engine, "skipped modules")
+        for hook in it.hooks:
+            self._add(engine, f"hook at {hook.at}")
+        forward = Forward(engine, blocks)
+        self.forwards.append(forward)
+        for name in ("", ".1", ".2", ".3", ".h"):
+            self.values[it["as"] + name] = (forward,)
+
+    def _do_call_module(self, it: Part, blocks: tuple[str, ...]) -> None:
+        self._add(it["engine"], "module called past the engine")
+        self.values[it["as"]] = (Forward(it["engine"], blocks),)
+
+    def _do_sum(self, it: Part, blocks: tuple[str, ...]) -> None:
+        parts = [one for name in it["values"] for one in self.values.get(name, ())]
+        self.values[it["as"]] = tuple({id(one): one for one in parts}.values())
+        if len(self.values[it["as"]]) > 1:
+            self._add(parts[0].engine, "sum of forwards")
+            if len({one.engine for one in parts}) > 1:
+                self._add(parts[0].engine, "sum over engines")
+
+    def _do_scale(self, it: Part, blocks: tuple[str, ...]) -> None:
+        self.values[it["as"]] = self.values.get(it["value"], ())
+
+    def _do_backward(self, it: Part, blocks: tuple[str, ...]) -> None:
+        forwards = self.values.get(it["value"], ())
+        for engine in sorted({one.engine for one in forwards} | ({it["engine"]} - {None, ""})):
+            if engine in self.windows:
+                self._backward_of(engine, it, blocks, forwards)
+        for one in forwards:
+            one.backwards += 1
+            one.is_kept = one.is_kept or bool(it["retain_graph"])
+            one.is_open = False
+
+    def _backward_of(
+        self, engine: str, it: Part, blocks: tuple[str, ...], forwards: tuple[Forward, ...]
+    ) -> None:
+        window = self.windows[engine]
+        is_alone = "no_sync" in blocks
+        block = next((kind for kind in reversed(blocks) if kind in ("no_sync", "coalesce")), "")
+        before = set(window.kinds)
+        window.kinds.append(f"{block} backward".strip())
+        window.backwards_of_step += 1
+        found = {
+            "two backwards before a step": window.backwards_of_step > 1,
+            "two backwards of a forward": any(one.backwards > 0 for one in forwards),
+            "kept graph": bool(it["retain_graph"]) or any(one.is_kept for one in forwards),
+            "created graph": bool(it["create_graph"]),
+            "undivided backward": not it["scale_wrt_gas"],
+            "backward of the tensor": not it["engine"],
+            "forward in no_sync, backward outside": not is_alone
+            and any("no_sync" in one.blocks for one in forwards),
+            "no_sync backward": is_alone,
+            "coalesced backward": "coalesce" in blocks,
+            "backward after a coalesced one": block == "" and "coalesce backward" in before,
+            "backward after no_sync": not is_alone and "no_sync backward" in before,
+            "backward after zero_grad": "zero_grad" in before,
+            "backward in a window with none before": not any("backward" in it for it in before),
+        }
+        self._add(engine, *(name for name, is_so in found.items() if is_so))
+
+    def _do_zero_grad(self, it: Part, blocks: tuple[str, ...]) -> None:
+        window = self.windows[it["engine"]]
+        if any("backward" in kind for kind in window.kinds):
+            self._add(it["engine"], "zero_grad after a backward")
+        if "no_sync backward" in window.kinds:
+            self._add(it["engine"], "zero_grad after no_sync")
+        window.kinds.append("zero_grad")
+
+    def _do_step(self, it: Part, blocks: tuple[str, ...]) -> None:
+        window = self.windows[it["engine"]]
+        if window.backwards_of_step == 0:
+            self._add(it["engine"], "micro-batch without a backward")
+        last = [kind for kind in window.kinds if "backward" in kind]
+        if last and last[-1].startswith("no_sync"):
+            self._add(it["engine"], "last backward in no_sync")
+        window.steps += 1
+        window.backwards_of_step = 0
+        steps = self.program.setting("gradient_accumulation_steps", 1)
+        is_managed = self.program.setting("managed_gradient_accumulation", True)
+        if not is_managed or window.steps % steps == 0:
+            self.ends.append(it["engine"])
+
+    def _do_set_boundary(self, it: Part, blocks: tuple[str, ...]) -> None:
+        self._add(it["engine"], "boundary set by the user")
+
+    def _do_freeze(self, it: Part, blocks: tuple[str, ...]) -> None:
+        self._add(it["engine"], "requires_grad changed")
+
+    def _do_drop(self, it: Part, blocks: tuple[str, ...]) -> None:
+        for one in self.values.get(it["value"], ()):
+            one.is_open = False
+
+    def _do_raise(self, it: Part, blocks: tuple[str, ...]) -> None:
+        self.ever.add("raise")
+
+
+CONFIG_FEATURES: dict[str, tuple[str, Any]] = {
+    "overlap_comm": ("zero_optimization/overlap_comm", False),
+    "optimizer on CPU": ("zero_optimization/offload_optimizer/device", "none"),
+    "fp16": ("fp16/enabled", False),
+    "bf16": ("bf16/enabled", False),
+    "float32 accumulation": ("data_types/grad_accum_dtype", None),
+    "clipping": ("gradient_clipping", 0.0),
+    "SGD": ("optimizer/type", "Adam"),
+}
+
+
+def features_of_job(program: Program) -> Iterator[str]:
+    """Of models, world and configuration."""
+    for model in program.models.values():
+        yield f"outputs in a {model.container}"
+        if model.heads:
+            yield "heads"
+        for part in model.parts():
+            yield part.kind
+            if part.kind == "checkpoint" and part["is_reentrant"]:
+                yield "reentrant checkpoint"
+            if part.kind == "custom" and len(part["shape"]) == 0:
+                yield "scalar parameter"
+            if part["trained"] in ("frozen", "bias_only"):
+                yield "frozen parameter"
+    if any(spec.parameter_groups > 1 for spec in program.engines):
+        yield "parameter groups"
+    yield "several ranks" if program.ranks > 1 else "one rank"
+    if program.setting("gradient_accumulation_steps", 1) > 1:
+        yield "several micro-batches"
+    if not program.setting("managed_gradient_accumulation", True):
+        yield "unmanaged accumulation"
+    for name, (pointer, default) in CONFIG_FEATURES.items():
+        if program.setting(pointer, default) != default:
+            yield name

@@ -1,0 +1,1 @@
+"""Hook policies that zeroproof explores in every order: `explore --policy-command`."""
