@@ -65,7 +65,7 @@ Result<void> Engine::Core::all_ranks_succeeded(Result<void> result) {
 }
 
 // A store is as fast as memory, and for the rank's own thread.
-void Engine::Core::run_for_files(const EngineCheckpointOptions& given, const Work& work) {
+void Engine::Core::run_for_files(const EngineCheckpointOptions& given, const SideWork::Work& work) {
   if (given.store == nullptr)
     run_patiently(context_, work);
   else if (work)
@@ -96,7 +96,7 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
   state.parameters = optimizer_->full_parameters();
   state.optimizer_state = optimizer_->full_optimizer_state();
   Result<void> own;
-  const auto write = [&](const WorkSide& side) {
+  const auto write = [&](const SideWork::Side& side) {
     if (given.store != nullptr) {
       own = given.store->save(std::move(state), folder, given.tag);
       return;
@@ -106,7 +106,7 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                               .barrier = side.barrier};
     own = zeroproof::save_checkpoint(state, files_of(given), folder, options);
   };
-  run_for_files(given, is_writer ? Work(write) : Work());
+  run_for_files(given, is_writer ? SideWork::Work(write) : SideWork::Work());
   return all_ranks_succeeded(own);
 }
 
@@ -127,7 +127,7 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
 
   Result<TrainingState> loaded;
   Result<ShardLoad> shards;
-  const auto read = [&](const WorkSide&) { loaded = read_checkpoint(folder, given, wanted); };
+  const auto read = [&](const SideWork::Side&) { loaded = read_checkpoint(folder, given, wanted); };
   if (!has_shards) {
     run_for_files(given, read);
   } else {

@@ -10,7 +10,7 @@
 #include "engine/checkpoint/shards.h"
 #include "engine/checkpoint/training_state.h"
 #include "engine/loss_factor.h"
-#include "engine/patient_work.h"
+#include "engine/runtime/side_work.h"
 #include "engine/schedule/learning_rates.h"
 #include "engine/zero/zero_context.h"
 #include "engine/zero/zero_optimizer.h"
@@ -126,8 +126,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
 
   std::vector<ParameterGroup> parameter_groups() const;
   Result<void> all_ranks_succeeded(Result<void> result);
-  using Work = std::function<void(const WorkSide&)>;
-  void run_for_files(const EngineCheckpointOptions& given, const Work& work);
+  void run_for_files(const EngineCheckpointOptions& given, const SideWork::Work& work);
   TrainingState training_head(const EngineCheckpointOptions& given) const;
   // Of checkpoints with CheckpointLayout::shards.
   Result<void> save_shards(TrainingState head, const std::string& folder,

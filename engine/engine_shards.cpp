@@ -4,6 +4,7 @@
 #include "engine/checkpoint/shards.h"
 #include "engine/engine_core.h"
 #include "engine/files/posix_file_system.h"
+#include "engine/patient_work.h"
 
 namespace zeroproof {
 namespace {
@@ -17,7 +18,7 @@ FileSystem& files_of(const EngineCheckpointOptions& options) {
 }
 
 // On the thread of the rank, whose tensors they are.
-ShardValues values_on(ZeroContext& context, const WorkSide& side) {
+ShardValues values_on(ZeroContext& context, const SideWork::Side& side) {
   return {.read =
               [&context, &side](const Span& from) {
                 std::vector<double> values;
@@ -39,7 +40,7 @@ Result<void> Engine::Core::save_shards(TrainingState head, const std::string& fo
                          .steps = optimizer_->step_counts(),
                          .data = rank_in(context_.data.group())};
   Result<void> own;
-  run_patiently(context_, [&](const WorkSide& side) {
+  run_patiently(context_, [&](const SideWork::Side& side) {
     const SaveOptions options{.tag = given.tag,
                               .place = {.tensor = rank_in(context_.tensor.group())},
                               .barrier = side.barrier};
@@ -56,7 +57,7 @@ Result<ShardLoad> Engine::Core::checked_shards(const std::string& folder,
   std::vector<std::vector<std::string>> groups;
   for (const ParameterGroup& group : parameter_groups()) groups.push_back(group.parameters);
   Result<ShardLoad> load;
-  run_patiently(context_, [&](const WorkSide&) {
+  run_patiently(context_, [&](const SideWork::Side&) {
     load = ShardLoad::open(files_of(given), folder, given.tag, rank_in(context_.tensor.group()));
     if (!load) return;
     if (auto right = load->check(shards, groups); !right) load = tl::unexpected(right.error());
@@ -68,8 +69,9 @@ Result<void> Engine::Core::apply_shards(const ShardLoad& load) {
   Result<void> own;
   optimizer_->begin_shard_load();
   const std::vector<StateShard> shards = optimizer_->state_shards();
-  run_patiently(context_,
-                [&](const WorkSide& side) { own = load.apply(shards, values_on(context_, side)); });
+  run_patiently(context_, [&](const SideWork::Side& side) {
+    own = load.apply(shards, values_on(context_, side));
+  });
   optimizer_->finish_shard_load(load.steps());
   return all_ranks_succeeded(own);
 }

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/checkpoint/checksum.h"
 #include "engine/checkpoint/file_names.h"
 
 namespace zeroproof {
@@ -45,12 +47,25 @@ std::optional<std::int64_t> elements_within(const Shape& sizes, std::int64_t mos
   return elements;
 }
 
-tl::unexpected<Error> other_schema(const std::string& path, std::string_view found,
-                                   std::string_view wanted) {
-  return fail(ErrorCode::unreadable,
-              fmt::format("{}: has schema '{}', and this version reads '{}'; load it with the "
-                          "version that saved it",
-                          path, found, wanted));
+Result<void> read_sealed(std::string_view text, const std::string& path, std::string_view schema,
+                         const std::function<void(const json& value)>& read) {
+  std::string_view line;
+  if (!unseal(text, line)) return damaged(path, "its checksum does not match");
+  try {
+    const json value = json::parse(line);
+    const auto found = value.at("schema").get<std::string>();
+    if (found != schema)
+      return fail(ErrorCode::unreadable,
+                  fmt::format("{}: has schema '{}', and this version reads '{}'; load it with the "
+                              "version that saved it",
+                              path, found, schema));
+    read(value);
+    return {};
+  } catch (const json::exception& error) {
+    return damaged(path, error.what());
+  } catch (const Malformed& error) {
+    return damaged(path, error.what());
+  }
 }
 
 tl::unexpected<Error> damaged(const std::string& path, std::string_view why) {

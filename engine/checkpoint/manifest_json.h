@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "engine/checkpoint/checksum.h"
 #include "engine/checkpoint/manifest.h"
 #include "zeroproof/model/result.h"
 
@@ -33,25 +34,20 @@ nlohmann::json to_json(const FileRecord& file);
 // None: more than `most`.
 std::optional<std::int64_t> elements_within(const Shape& sizes, std::int64_t most);
 
-tl::unexpected<Error> other_schema(const std::string& path, std::string_view found,
-                                   std::string_view wanted);
+// Checksum, then schema, then `read`, which may throw what nlohmann does, or Malformed.
+Result<void> read_sealed(std::string_view text, const std::string& path, std::string_view schema,
+                         const std::function<void(const nlohmann::json& value)>& read);
 
-// Checksum, then schema, then what `read` makes of it.
+// The same for a `read` that makes something.
 template <class Read>
 auto parse_sealed(std::string_view text, const std::string& path, std::string_view schema,
-                  const Read& read) -> Result<decltype(read(nlohmann::json()))> {
-  std::string_view line;
-  if (!unseal(text, line)) return damaged(path, "its checksum does not match");
-  try {
-    const auto value = nlohmann::json::parse(line);
-    const auto found = value.at("schema").template get<std::string>();
-    if (found == schema) return read(value);
-    return other_schema(path, found, schema);
-  } catch (const nlohmann::json::exception& error) {
-    return damaged(path, error.what());
-  } catch (const Malformed& error) {
-    return damaged(path, error.what());
-  }
+                  const Read& read) {
+  using Value = decltype(read(std::declval<const nlohmann::json&>()));
+  Result<Value> value = Value();
+  const auto keep = [&](const nlohmann::json& from) { value = read(from); };
+  if (auto right = read_sealed(text, path, schema, keep); !right)
+    value = tl::unexpected(right.error());
+  return value;
 }
 
 }  // namespace zeroproof

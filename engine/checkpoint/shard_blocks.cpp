@@ -67,8 +67,10 @@ std::string shard_part_text(const ShardPart& part) {
   }
   json steps = json::object();
   for (const auto& [name, count] : part.steps) steps[escaped_name(name)] = count;
-  return sealed(
-      json{{"schema", kShardPartSchema}, {"blocks", std::move(blocks)}, {"steps", std::move(steps)}}.dump());
+  json text{{"schema", kShardPartSchema}};
+  text["blocks"] = std::move(blocks);
+  text["steps"] = std::move(steps);
+  return sealed(text.dump());
 }
 
 Result<ShardPart> parse_shard_part(std::string_view text, const std::string& path) {

@@ -63,10 +63,7 @@ struct StepOutcome {
   std::optional<double> grad_norm;  // unscaled, before clipping; at a boundary only
 };
 
-// What lies in a checkpoint's files: whole tensors, which any number of ranks loads, written by one
-// rank for all; or what each rank has, written by itself in blocks, so that no rank ever holds more
-// than a block beside its own part. Both are loaded by any number of data-parallel ranks and any
-// stage; shards by as many tensor-parallel ranks as saved them.
+// A checkpoint has whole tensors, or what each rank has, in blocks (docs/CHECKPOINTS.md 5).
 enum class CheckpointLayout : std::uint8_t { universal, shards };
 
 struct EngineCheckpointOptions {
@@ -75,8 +72,8 @@ struct EngineCheckpointOptions {
   CheckpointStore* store = nullptr;  // in place of files
   std::function<void(const std::string& text)> on_warning = {};
   CheckpointLayout layout = CheckpointLayout::universal;  // of a load too
-  // Of a save by several tensor-parallel ranks: what each parameter is a part of, by name, the same
-  // on all of them. `other_parameters` is the rule of those without one; `inferred` refuses them.
+  // Of a save by several tensor-parallel ranks: what each parameter is a part of, by name, and the
+  // rule of all others (`inferred` refuses them). The same on all ranks.
   std::map<std::string, PartitionRule> partition_rules = {};
   PartitionRule other_parameters = {};
   // Of a load: the /scheduler goes on as it was saved. False: from where this engine's is.
