@@ -239,6 +239,7 @@ CONFIG_FEATURES: dict[str, tuple[str, Any]] = {
     "fp16": ("fp16/enabled", False),
     "bf16": ("bf16/enabled", False),
     "float32 accumulation": ("data_types/grad_accum_dtype", None),
+    "gradients not contiguous": ("zero_optimization/contiguous_gradients", True),
     "clipping": ("gradient_clipping", 0.0),
     "SGD": ("optimizer/type", "Adam"),
 }

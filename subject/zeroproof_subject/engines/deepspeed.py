@@ -289,6 +289,13 @@ STAGE3_KEYS = {
 }
 
 
+def has_coalesced_reduction() -> bool:
+    """Not in 0.18.9."""
+    from deepspeed.runtime.engine import DeepSpeedEngine as Framework
+
+    return hasattr(Framework, "coalesce_grad_reduction")
+
+
 def has_unmanaged_accumulation() -> bool:
     """Since 0.19.5."""
     from deepspeed.runtime import constants
@@ -306,7 +313,8 @@ def capabilities(options: dict) -> dict:
         config |= FLAT_KEYS
     if stage == 3:
         config |= STAGE3_KEYS
-    blocks = (["no_sync"] if stage < 2 else []) + (["coalesce"] if stage > 0 else [])
+    blocks = ["no_sync"] if stage < 2 else []
+    blocks += ["coalesce"] if stage > 0 and has_coalesced_reduction() else []
     document = capability.document("deepspeed", versions(), config=config, blocks=blocks)
     document["engines"] = 1
     document["statements"]["backward"]["engine"] = True
