@@ -28,8 +28,7 @@ HuntReport SubjectHunt::run() {
   for (; !should_end(); ++number) {
     if (number % options_.shards != options_.shard) continue;
     const std::uint64_t before = report_.cases;
-    run_case(number);
-    if (!report_.problem) report_.total.next = number + 1;
+    if (run_case(number)) report_.total.next = number + 1;
     skipped_in_a_row = report_.cases == before ? skipped_in_a_row + 1 : 0;
     if (skipped_in_a_row == kSkippedMax) break;
     if (report_.cases % kSavePeriod == 0 && report_.cases != before) save_all();
@@ -92,30 +91,32 @@ std::optional<Verdict> SubjectHunt::compare(const program::Program& program) {
   return std::move(*verdict);
 }
 
-void SubjectHunt::run_case(std::uint64_t number) {
+// Whether it has a verdict; otherwise the hunt ends, and another one begins with it.
+bool SubjectHunt::run_case(std::uint64_t number) {
   const DrawnCase drawn = cases_.at(options_.seed, number);
   if (drawn.lacking) {
     ++report_.skipped[*drawn.lacking];
-    return;
+    return true;
   }
   const auto verdict = compare(drawn.program);
-  if (!verdict) return;
+  if (!verdict) return false;
   if (verdict->status == Status::refused) {
     ++report_.skipped["refused: " + verdict->detail];
     if (++refused_in_a_row_ == kRefusedMax)
       report_.problem =
           Error{ErrorCode::cannot_run, fmt::format("the subject refused {} programs in a row: {}",
                                                    kRefusedMax, verdict->detail)};
-    return;
+    return true;
   }
   refused_in_a_row_ = 0;
   ++report_.cases;
   const std::string status(name_of(verdict->status));
   ++report_.statuses[status];
   ++report_.total.statuses[status];
-  if (!verdict->is_finding()) return;
+  if (!verdict->is_finding()) return true;
   note(drawn, number, *verdict);
   note_others(number);
+  return true;
 }
 
 // A group that was seen before counts; the first program of another one is made small.

@@ -78,7 +78,7 @@ class SubjectHunt {
   bool wants_minimizing(const SubjectFinding& finding) const;
   bool begin();
   std::optional<Verdict> compare(const program::Program& program);
-  void run_case(std::uint64_t number);
+  bool run_case(std::uint64_t number);
   void note(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict);
   SubjectFinding* seen_before(const Verdict& verdict);
   SubjectFinding make(const program::Program& program, std::uint64_t number,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# hunt_example.sh ZEROPROOF: the bug of examples/my_engine.py is found, made small, and shown again,
-# also by a script without zeroproof; without the bug there is no finding. Exit code 77: skipped.
+# hunt_example.sh ZEROPROOF: the bug of examples/my_engine.py is found, made small, and shown again;
+# without the bug there is no finding. Exit code 77: skipped.
 set -uo pipefail
 zeroproof=$1
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -38,7 +38,5 @@ PYTHON
 for finding in $findings; do
   hunt --replay "$finding.json" >/dev/null
   (($? == 1)) || fail "$finding: not shown again"
-  "$python" "$finding.py" >/dev/null 2>&1
-  (($? == 1)) || fail "$finding.py: does not show it"
 done
 echo "found, made small and shown again: $findings"
