@@ -65,22 +65,16 @@ Result<void> Engine::Core::all_ranks_succeeded(Result<void> result) {
 }
 
 // A store is as fast as memory, and for the rank's own thread.
-void Engine::Core::run_for_files(const EngineCheckpointOptions& given, const Work& work) {
+void Engine::Core::run_for_files(const EngineCheckpointOptions& given, const SideWork::Work& work) {
   if (given.store == nullptr)
     run_patiently(context_, work);
   else if (work)
     work({});
 }
 
-// Values are whole over the data group after the getters, so one rank of it writes for all; each
-// tensor-parallel rank has a part of its own.
-Result<void> Engine::Core::save_checkpoint(const std::string& folder,
-                                           const EngineCheckpointOptions& given) {
-  const Events::Call call(context_.events, "engine.save_checkpoint");
-  const bool is_writer = context_.data.group().rank() == 0;
-  TrainingState state{.parameters = optimizer_->full_parameters(),
-                      .optimizer_state = optimizer_->full_optimizer_state(),
-                      .groups = parameter_groups(),
+// What a checkpoint has beside its tensors.
+TrainingState Engine::Core::training_head(const EngineCheckpointOptions& given) const {
+  TrainingState state{.groups = parameter_groups(),
                       .loss_scaler = context_.loss_scaler.state(),
                       .counters = {.micro_steps = counters_.micro_steps,
                                    .global_steps = counters_.global_steps,
@@ -88,26 +82,42 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                    .global_samples = counters_.global_samples}};
   learning_rates_.save(state);
   state.partition_rules = rules_of(context_.parameters, given);
+  return state;
+}
+
+// Values are whole over the data group after the getters, so one rank of it writes for all; each
+// tensor-parallel rank has a part of its own.
+Result<void> Engine::Core::save_checkpoint(const std::string& folder,
+                                           const EngineCheckpointOptions& given) {
+  const Events::Call call(context_.events, "engine.save_checkpoint");
+  TrainingState state = training_head(given);
+  if (given.layout == CheckpointLayout::shards) return save_shards(std::move(state), folder, given);
+  const bool is_writer = context_.data.group().rank() == 0;
+  state.parameters = optimizer_->full_parameters();
+  state.optimizer_state = optimizer_->full_optimizer_state();
   Result<void> own;
-  const auto write = [&](const WorkBarrier& barrier) {
+  const auto write = [&](const SideWork::Side& side) {
     if (given.store != nullptr) {
       own = given.store->save(std::move(state), folder, given.tag);
       return;
     }
     const SaveOptions options{.tag = given.tag,
                               .place = {.tensor = rank_in(context_.tensor.group())},
-                              .barrier = barrier};
+                              .barrier = side.barrier};
     own = zeroproof::save_checkpoint(state, files_of(given), folder, options);
   };
-  run_for_files(given, is_writer ? Work(write) : Work());
+  run_for_files(given, is_writer ? SideWork::Work(write) : SideWork::Work());
   return all_ranks_succeeded(own);
 }
 
 Result<void> Engine::Core::load_checkpoint(const std::string& folder,
                                            const EngineCheckpointOptions& given) {
   const Events::Call call(context_.events, "engine.load_checkpoint");
-  const TrainingState own{.parameters = optimizer_->full_parameters(),
-                          .optimizer_state = optimizer_->full_optimizer_state()};
+  const bool has_shards = given.layout == CheckpointLayout::shards;
+  TrainingState own;
+  if (!has_shards)
+    own = {.parameters = optimizer_->full_parameters(),
+           .optimizer_state = optimizer_->full_optimizer_state()};
   LoadOptions wanted{.tag = given.tag, .targets = targets_of(own)};
   wanted.on_warning = given.on_warning;
   const ProcessGroup& tensor = context_.tensor.group();
@@ -116,8 +126,14 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   for (const ParameterGroup& group : parameter_groups()) wanted.groups.push_back(group.parameters);
 
   Result<TrainingState> loaded;
-  const auto read = [&](const WorkBarrier&) { loaded = read_checkpoint(folder, given, wanted); };
-  run_for_files(given, read);
+  Result<ShardLoad> shards;
+  const auto read = [&](const SideWork::Side&) { loaded = read_checkpoint(folder, given, wanted); };
+  if (!has_shards) {
+    run_for_files(given, read);
+  } else {
+    shards = checked_shards(folder, given);
+    loaded = shards.map([](const ShardLoad& load) { return load.head(); });
+  }
   if (loaded && given.restores_scheduler)
     if (auto fits = learning_rates_.check(*loaded, folder); !fits)
       loaded = tl::unexpected(fits.error());
@@ -125,7 +141,10 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
       all_ranks_succeeded(loaded ? Result<void>{} : Result<void>(tl::unexpected(loaded.error())));
   if (!outcome) return outcome;
   zero_grad();
-  optimizer_->load(loaded->parameters, loaded->optimizer_state);
+  if (!has_shards)
+    optimizer_->load(loaded->parameters, loaded->optimizer_state);
+  else if (auto applied = apply_shards(*shards); !applied)
+    return applied;
   learning_rates_.restore(*loaded, given.restores_scheduler);
   optimizer_->set_rates(learning_rates_.groups());
   context_.loss_scaler.restore(loaded->loss_scaler);

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "engine/captured_iteration.h"
+#include "engine/checkpoint/shards.h"
 #include "engine/checkpoint/training_state.h"
 #include "engine/loss_factor.h"
-#include "engine/patient_work.h"
+#include "engine/runtime/side_work.h"
 #include "engine/schedule/learning_rates.h"
 #include "engine/zero/zero_context.h"
 #include "engine/zero/zero_optimizer.h"
@@ -125,8 +126,13 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
 
   std::vector<ParameterGroup> parameter_groups() const;
   Result<void> all_ranks_succeeded(Result<void> result);
-  using Work = std::function<void(const WorkBarrier&)>;
-  void run_for_files(const EngineCheckpointOptions& given, const Work& work);
+  void run_for_files(const EngineCheckpointOptions& given, const SideWork::Work& work);
+  TrainingState training_head(const EngineCheckpointOptions& given) const;
+  // Of checkpoints with CheckpointLayout::shards.
+  Result<void> save_shards(TrainingState head, const std::string& folder,
+                           const EngineCheckpointOptions& given);
+  Result<ShardLoad> checked_shards(const std::string& folder, const EngineCheckpointOptions& given);
+  Result<void> apply_shards(const ShardLoad& load);
   double gas() const { return static_cast<double>(config_.gradient_accumulation_steps); }
   bool is_zero() const { return optimizer_->is_zero(); }
   bool is_exact() const { return options_.policy == "exact"; }

@@ -1,65 +1,11 @@
 #include "engine/patient_work.h"
 
-#include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <stdexcept>
-#include <thread>
 #include <vector>
 
 namespace zeroproof {
 namespace {
 
-enum class Progress { working, at_barrier, done };
-
-// What the thread of the work and that of its rank tell each other.
-class WorkProgress {
- public:
-  explicit WorkProgress(Progress now) : now_(now) {}
-
-  // Of the work: waits to be released. Throws when the rank gives up.
-  void wait_at_barrier() {
-    std::unique_lock lock(mutex_);
-    now_ = Progress::at_barrier;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return now_ == Progress::working || is_abandoned_; });
-    if (is_abandoned_) throw std::runtime_error("the other ranks of the work are gone");
-  }
-  void end(std::exception_ptr error) {
-    const std::lock_guard lock(mutex_);
-    now_ = Progress::done;
-    error_ = std::move(error);
-    changed_.notify_all();
-  }
-
-  // Of the rank: where the work is when it is not working any more, or after a moment. Throws what
-  // the work threw.
-  Progress wait_a_moment() {
-    constexpr std::chrono::milliseconds kMoment{200};
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kMoment, [this] { return now_ != Progress::working; });
-    if (error_) std::rethrow_exception(error_);
-    return now_;
-  }
-  void release() {
-    const std::lock_guard lock(mutex_);
-    if (now_ == Progress::at_barrier) now_ = Progress::working;
-    changed_.notify_all();
-  }
-  void abandon() {
-    const std::lock_guard lock(mutex_);
-    is_abandoned_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Progress now_;
-  bool is_abandoned_ = false;
-  std::exception_ptr error_;
-};
+using Progress = SideWork::Progress;
 
 struct Counts {
   double working = 0.0;
@@ -82,39 +28,20 @@ Counts meet(ZeroContext& context, Progress own) {
   return {.working = all[0], .at_barrier = all[1]};
 }
 
-void meet_until_done(ZeroContext& context, WorkProgress& progress) {
-  for (;;) {
-    const Counts all = meet(context, progress.wait_a_moment());
-    if (all.working > 0.0) continue;
-    if (all.at_barrier == 0.0) return;
-    progress.release();
-  }
-}
-
 }  // namespace
 
-void run_patiently(ZeroContext& context, const std::function<void(const WorkBarrier&)>& work) {
+void run_patiently(ZeroContext& context, const SideWork::Work& work) {
   if (context.data.size() == 1 && context.tensor.size() == 1) {
-    if (work) work([] {});
+    if (work)
+      work({.barrier = [] {}, .on_rank = [](const std::function<void()>& task) { task(); }});
     return;
   }
-  WorkProgress progress(work ? Progress::working : Progress::done);
-  std::jthread thread;
-  if (work)
-    thread = std::jthread([&work, &progress] {
-      std::exception_ptr error;
-      try {
-        work([&progress] { progress.wait_at_barrier(); });
-      } catch (...) {
-        error = std::current_exception();
-      }
-      progress.end(std::move(error));
-    });
-  try {
-    meet_until_done(context, progress);
-  } catch (...) {
-    progress.abandon();
-    throw;
+  SideWork side(work);
+  for (;;) {
+    const Counts all = meet(context, side.wait_a_moment());
+    if (all.working > 0.0) continue;
+    if (all.at_barrier == 0.0) return;
+    side.release();
   }
 }
 

@@ -1,19 +1,15 @@
 #pragma once
 
-#include <functional>
-
+#include "engine/runtime/side_work.h"
 #include "engine/zero/zero_context.h"
 
 namespace zeroproof {
 
-// Work that takes as long as a disk needs. It runs on a thread of its own, while the ranks of the
-// engine's data and tensor groups meet every moment: no rank waits for another one long enough for
-// a time-out of the runtime.
-//
-// To be called by all these ranks, each with its work or none. Returns when all works are done, or
-// throws what this rank's work or a meeting throws. `work` may call its barrier, which returns when
-// every work has called it; it uses no tensor and no collective.
-using WorkBarrier = std::function<void()>;
-void run_patiently(ZeroContext& context, const std::function<void(const WorkBarrier&)>& work);
+// Runs work that takes as long as a disk needs, while the ranks of the engine's data and tensor
+// groups meet every moment: no rank waits for another one long enough for a time-out of the
+// runtime. To be called by all these ranks, each with its work or none; a barrier of the works
+// returns when all of them have called it. Returns when all are done, or throws what this rank's
+// work or a meeting throws.
+void run_patiently(ZeroContext& context, const SideWork::Work& work);
 
 }  // namespace zeroproof

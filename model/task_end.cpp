@@ -1,7 +1,6 @@
 #include "model/task_end.h"
 
 #include <exception>
-#include <ranges>
 
 #include "zeroproof/internal/model/choice.h"
 
@@ -9,9 +8,9 @@ namespace zeroproof {
 
 void tell_task_end(std::vector<GraphTaskListener*> listeners, GraphTaskId task, bool raised) {
   std::exception_ptr first;
-  for (GraphTaskListener* listener : std::views::reverse(listeners)) {
+  for (auto at = listeners.rbegin(); at != listeners.rend(); ++at) {
     try {
-      listener->on_graph_task_end(task, raised);
+      (*at)->on_graph_task_end(task, raised);
     } catch (const ExecutionCut&) {
       throw;  // nothing of this execution will be looked at
     } catch (...) {

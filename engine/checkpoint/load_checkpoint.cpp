@@ -76,6 +76,11 @@ class Loader {
     auto manifest = parse_manifest(*text, path);
     if (!manifest) return tl::unexpected(manifest.error());
     manifest_ = std::move(*manifest);
+    if (manifest_.data_size > 0)
+      return fail(ErrorCode::usage,
+                  fmt::format("{}: has shards of {} ranks and no whole tensors: load it with the "
+                              "layout of shards",
+                              path, manifest_.data_size));
     const auto places = places_of(manifest_.tensor_size, manifest_.expert_size);
     for (std::size_t i = 0; i < places.size(); ++i) {
       if (auto read = read_part(places[i], manifest_.parts[i]); !read) return read;

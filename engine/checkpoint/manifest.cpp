@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <utility>
 
 #include "engine/checkpoint/checksum.h"
 #include "engine/checkpoint/file_names.h"
+#include "engine/checkpoint/manifest_json.h"
 #include "engine/checkpoint/tensor_parallel.h"
 #include "model/check.h"
 
@@ -18,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kManifestSchema = "zeroproof.checkpoint/1";
+constexpr std::string_view kShardsSchema = "zeroproof.checkpoint_shards/1";
 constexpr std::string_view kPartSchema = "zeroproof.checkpoint_part/1";
 constexpr std::string_view kLatestSchema = "zeroproof.checkpoint_latest/1";
 constexpr int kRanksMax = 1 << 16;  // of one kind; more is a mistake
@@ -30,46 +32,12 @@ constexpr std::array<std::pair<PartitionKind, std::string_view>, 5> kKinds = {{
     {PartitionKind::unsupported, "unsupported"},
 }};
 
-// Found by the readers below; becomes an error that names the file.
-class Malformed : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-std::string read_name(const json& value) {
-  auto name = unescaped_name(value.get<std::string>());
-  if (!name) throw Malformed(value.dump() + " is no name");
-  return std::move(*name);
-}
-
-// A whole number from `least` to what a double holds exactly: sums of a few are no overflow.
-constexpr std::int64_t kLargest = std::int64_t{1} << 53;
 constexpr std::int64_t kNever = -1;  // a step that has not been
-
-std::int64_t read_number(const json& value, std::int64_t least = 0) {
-  const auto number = value.is_number_integer() ? value.get<std::int64_t>() : least - 1;
-  if (number < least || number > kLargest) throw Malformed(value.dump() + " as a number");
-  return number;
-}
 
 int read_size(const json& value) {
   const std::int64_t size = read_number(value);
   if (size < 1 || size > kRanksMax) throw Malformed(value.dump() + " ranks");
   return static_cast<int>(size);
-}
-
-Shape read_shape(const json& value) {
-  Shape shape;
-  for (const json& size : value) shape.push_back(read_number(size));
-  return shape;
-}
-
-json to_json(const FileRecord& file) {
-  return {{"bytes", file.bytes}, {"xxh3_128", file.checksum}};
-}
-
-FileRecord read_file_record(const json& value) {
-  return {value.at("bytes").get<std::uint64_t>(), value.at("xxh3_128").get<std::string>()};
 }
 
 json to_json(const PartitionRule& rule) {
@@ -133,7 +101,7 @@ LossScaler::State read_loss_scaler(const json& value) {
   return {.scale = value.at("scale").get<double>(),
           .iteration = read_number(value.at("iteration")),
           .last_overflow = read_number(value.at("last_overflow"), kNever),
-          .hysteresis = read_number(value.at("hysteresis"), -kLargest),
+          .hysteresis = read_number(value.at("hysteresis"), -kLargestNumber),
           .growth_tracker = read_number(value.at("growth_tracker"))};
 }
 
@@ -181,31 +149,13 @@ Manifest read_manifest(const json& value) {
   for (const auto& [name, rule] : value.at("partition_rules").items()) {
     manifest.rules[read_name(name)] = read_rule(rule);
   }
+  if (value.contains("data_parallel_size"))
+    manifest.data_size = read_size(value.at("data_parallel_size"));
   const std::size_t ranks = static_cast<std::size_t>(manifest.tensor_size) *
-                            static_cast<std::size_t>(manifest.expert_size);
+                            static_cast<std::size_t>(manifest.expert_size) *
+                            static_cast<std::size_t>(std::max(1, manifest.data_size));
   if (manifest.parts.size() != ranks) throw Malformed("its parts are not one a rank");
   return manifest;
-}
-
-// Checksum, then schema, then what `read` makes of it.
-template <class Read>
-auto parse_sealed(std::string_view text, const std::string& path, std::string_view schema,
-                  const Read& read) -> Result<decltype(read(json()))> {
-  std::string_view line;
-  if (!unseal(text, line)) return damaged(path, "its checksum does not match");
-  try {
-    const json value = json::parse(line);
-    const auto found = value.at("schema").get<std::string>();
-    if (found == schema) return read(value);
-    return fail(ErrorCode::unreadable,
-                fmt::format("{}: has schema '{}', and this version reads '{}'; load it with the "
-                            "version that saved it",
-                            path, found, schema));
-  } catch (const json::exception& error) {
-    return damaged(path, error.what());
-  } catch (const Malformed& error) {
-    return damaged(path, error.what());
-  }
 }
 
 }  // namespace
@@ -246,7 +196,8 @@ std::string manifest_text(const Manifest& manifest) {
   for (const ParameterGroup& group : manifest.groups) groups.push_back(to_json(group));
   json rules = json::object();
   for (const auto& [name, rule] : manifest.rules) rules[escaped_name(name)] = to_json(rule);
-  json text{{"schema", kManifestSchema},
+  const bool has_shards = manifest.data_size > 0;
+  json text{{"schema", has_shards ? kShardsSchema : kManifestSchema},
             {"tag", manifest.tag},
             {"tensor_parallel_size", manifest.tensor_size},
             {"expert_parallel_size", manifest.expert_size},
@@ -256,11 +207,17 @@ std::string manifest_text(const Manifest& manifest) {
             {"loss_scaler", to_json(manifest.loss_scaler)},
             {"counters", to_json(manifest.counters)}};
   if (manifest.scheduler) text["scheduler"] = to_json(*manifest.scheduler);
+  if (has_shards) text["data_parallel_size"] = manifest.data_size;
   return sealed(text.dump());
 }
 
 Result<Manifest> parse_manifest(std::string_view text, const std::string& path) {
-  return parse_sealed(text, path, kManifestSchema, read_manifest);
+  const bool has_shards = text.substr(0, text.find('\n')).find(kShardsSchema) != text.npos;
+  auto manifest =
+      parse_sealed(text, path, has_shards ? kShardsSchema : kManifestSchema, read_manifest);
+  if (manifest && (manifest->data_size > 0) != has_shards)
+    return damaged(path, "its schema and its layout differ");
+  return manifest;
 }
 
 std::string latest_text(std::string_view folder) {
@@ -273,14 +230,6 @@ Result<std::string> parse_latest(std::string_view text, const std::string& path)
     if (!checkpoint_name(folder)) throw Malformed("'" + folder + "' is no checkpoint's name");
     return folder;
   });
-}
-
-tl::unexpected<Error> damaged(const std::string& path, std::string_view why) {
-  return fail(
-      ErrorCode::unreadable,
-      fmt::format("{}: is damaged ({}); restore it from a copy or load another checkpoint by "
-                  "its tag",
-                  path, why));
 }
 
 }  // namespace zeroproof

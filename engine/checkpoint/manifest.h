@@ -40,7 +40,10 @@ struct Manifest {
   std::string tag;
   int tensor_size = 1;
   int expert_size = 1;
-  std::vector<FileRecord> parts;  // expert-major: index = expert rank * tensor_size + tensor rank
+  int data_size = 0;  // of a checkpoint of shards: ranks that saved; 0: whole tensors
+  // Expert-major: index = expert rank * tensor_size + tensor rank. Of shards tensor-major: index =
+  // tensor rank * data_size + data rank.
+  std::vector<FileRecord> parts;
   std::vector<ParameterGroup> groups;
   std::map<std::string, PartitionRule> rules;
   LossScaler::State loss_scaler;

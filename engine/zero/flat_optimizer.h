@@ -29,6 +29,9 @@ class FlatOptimizer : public ZeroOptimizer {
   std::vector<FullTensor> full_gradients() override;
   std::vector<FullTensor> full_parameters() override;
   std::vector<FullTensor> full_optimizer_state() override;
+  std::vector<StateShard> state_shards() override;
+  StepCounts step_counts() override;
+  void finish_shard_load(const StepCounts& steps) override;
 
  protected:
   // `ranks` share each group; this one is `rank` of them.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/schedule/group_rates.h"
+#include "engine/zero/state_shard.h"
 #include "engine/zero/state_visitor.h"
 #include "engine/zero/zero_context.h"
 #include "zeroproof/engine/engine.h"
@@ -90,6 +91,14 @@ class ZeroOptimizer {
   // parameters follow.
   virtual void load(const std::vector<FullTensor>& parameters,
                     const std::vector<FullTensor>& states) = 0;
+
+  // What this rank has of every parameter's master weights and states, and of none but itself. A
+  // load of shards writes them between the two calls.
+  virtual std::vector<StateShard> state_shards() = 0;
+  virtual StepCounts step_counts() = 0;
+  virtual void begin_shard_load() {}
+  // Collective: the lp parameters follow.
+  virtual void finish_shard_load(const StepCounts& steps) = 0;
 };
 
 }  // namespace zeroproof

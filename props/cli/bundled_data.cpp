@@ -32,4 +32,8 @@ std::string bundled_subject_folder() {
   return bundled_folder("subject", ZP_SOURCE_DIR "/subject");
 }
 
+std::string bundled_recorder_folder() {
+  return bundled_folder("recorder", ZP_SOURCE_DIR "/recorder");
+}
+
 }  // namespace zeroproof

@@ -10,5 +10,7 @@ std::string bundled_traces_folder();
 
 // The folder of the Python package zeroproof_subject, likewise without a variable.
 std::string bundled_subject_folder();
+// The Python package that records jobs, with what makes environments of releases; likewise.
+std::string bundled_recorder_folder();
 
 }  // namespace zeroproof

@@ -23,18 +23,16 @@ Result<void> write_all(const std::vector<std::pair<std::string, std::string>>& f
 }
 
 // By the package, which knows how the engine is used.
-Result<void> write_script(const std::string& base, subject::SubjectCommand command,
-                          const SubjectFinding& finding) {
+Result<std::string> script_of(const std::string& program_path, subject::SubjectCommand command,
+                              const SubjectFinding& finding) {
   command.engine = finding.engine;
   command.settings = finding.settings;
-  const auto words = subject::package_words(command, {"script", base + ".program.json"});
+  const auto words = subject::package_words(command, {"script", program_path});
   const auto output = subject::run_to_end(words, subject::package_variables(command),
                                           {kScriptLimit_ns, was_interrupted});
   if (!output) return tl::unexpected(output.error());
-  if (output->exit_code == 0) return write_file_atomically(base + ".py", output->text);
-  return fail(
-      ErrorCode::cannot_run,
-      fmt::format("no script: {}", output->errors.empty() ? "it failed" : output->errors.back()));
+  if (output->exit_code == 0) return output->text;
+  return fail(ErrorCode::cannot_run, output->errors.empty() ? "it failed" : output->errors.back());
 }
 
 Result<void> write_pictures_of(const std::string& base, const SubjectFinding& finding,
@@ -46,6 +44,23 @@ Result<void> write_pictures_of(const std::string& base, const SubjectFinding& fi
   shown->picture.note = finding_text(finding);
   shown->picture.reproduce = reproduce;
   return write_program_pictures(*shown, base);
+}
+
+Result<void> write_finding_files(const std::string& base, const SubjectFinding& finding,
+                                 const subject::SubjectCommand& command,
+                                 const std::string& reproduce, const Session& session) {
+  const std::string program_path = base + ".program.json";
+  auto written = write_all({{base + ".json", subject::finding_json(finding)},
+                            {program_path, program::program_json(finding.program)}});
+  if (!written) return written;
+  const auto script = script_of(program_path, command, finding);
+  if (!script) session.say(fmt::format("{}.py: no script: {}", base, script.error().text));
+  written = write_all({{base + ".issue.md", issue_text(finding, reproduce, script.value_or(""))}});
+  if (written && script) written = write_all({{base + ".py", *script}});
+  if (!written) return written;
+  if (auto pictures = write_pictures_of(base, finding, reproduce); !pictures)
+    session.say(fmt::format("{}.html: no picture: {}", base, pictures.error().text));
+  return {};
 }
 
 }  // namespace
@@ -62,17 +77,10 @@ Result<void> write_hunt_files(const HuntDocument& document, const subject::Subje
   auto written = write_file_atomically(folder + "/hunt.json", hunt_json(document) + "\n");
   for (const SubjectFinding& finding : document.report.findings) {
     if (!written) return written;
-    const std::string base = finding_base(folder, finding);
     const std::string reproduce =
         fmt::format("{} {}", session.program, document.reproduce(finding));
-    written = write_all({{base + ".json", subject::finding_json(finding)},
-                         {base + ".program.json", program::program_json(finding.program)},
-                         {base + ".issue.md", issue_text(finding, reproduce)}});
-    if (!written) return written;
-    if (auto script = write_script(base, command, finding); !script)
-      session.say(fmt::format("{}.py: {}", base, script.error().text));
-    if (auto pictures = write_pictures_of(base, finding, reproduce); !pictures)
-      session.say(fmt::format("{}.html: {}", base, pictures.error().text));
+    written =
+        write_finding_files(finding_base(folder, finding), finding, command, reproduce, session);
   }
   return written;
 }

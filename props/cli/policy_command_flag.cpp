@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
-#include "props/cli/command.h"
+#include <algorithm>
+
+#include "props/cli/common_flags.h"
 #include "props/cli/shell_quote.h"
-#include "props/cli/verb.h"
 
 namespace zeroproof {
+namespace {
+
+constexpr std::uint64_t kSecondsMax = 1'000'000;
+
+}  // namespace
 
 void PolicyCommandFlag::declare(Flags& flags) {
   flags.add_value("policy-command", command_,
@@ -21,8 +27,8 @@ Result<void> PolicyCommandFlag::start() {
   if (!is_given() || running_) return {};
   const auto seconds = parse_count(seconds_, "--policy-timeout");
   if (!seconds) return tl::unexpected(seconds.error());
-  auto started = policy_command::PolicyCommand::start(
-      command_, static_cast<std::int64_t>(*seconds) * 1'000'000'000);
+  const auto limit_s = static_cast<std::int64_t>(std::min(*seconds, kSecondsMax));
+  auto started = policy_command::PolicyCommand::start(command_, limit_s * 1'000'000'000);
   if (!started) return tl::unexpected(started.error());
   running_ = std::move(*started);
   return {};

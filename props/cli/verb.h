@@ -111,6 +111,7 @@ std::unique_ptr<Verb> make_record();
 std::unique_ptr<Verb> make_mutation();
 std::unique_ptr<Verb> make_export();
 std::unique_ptr<Verb> make_generate();
+std::unique_ptr<Verb> make_bisect();
 std::unique_ptr<Verb> make_hunt();
 
 }  // namespace zeroproof

@@ -84,6 +84,10 @@ constexpr std::array kVerbs = {
              "  zeroproof hunt --replay found\n"
              "  zeroproof hunt --merge shard0 shard1 --corpus all\n",
              make_hunt},
+    VerbInfo{"bisect", "finds the releases between which a finding of hunt came and went",
+             "  zeroproof bisect found/NAME.json --versions 0.18.3..0.19.8\n"
+             "  zeroproof bisect found/NAME.json --versions 2.11.0,2.15.0 --package torch --json\n",
+             make_bisect},
     VerbInfo{"record", "trains and writes hooktrace files that replay reads",
              "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"
              "  zeroproof record --policy deepspeed-0.18.7 --quirks upstream --trace "

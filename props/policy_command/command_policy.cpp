@@ -62,7 +62,8 @@ class CommandPolicy final : public HookPolicy {
     PolicyMemory& memory = command_.memory_;
     Frame frame{.from = now_, .call = call, .answers = {}};
     std::optional<ReplyId> known = memory.find(now_, call);
-    ReplyId at = known ? *known : ask(frame);
+    const bool is_remembered = known && !memory.wants_second_look(now_, call);
+    ReplyId at = is_remembered ? *known : ask(frame);
     std::exception_ptr of_host;
     while (true) {
       const PolicyReply& reply = memory.reply(at);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,7 +48,7 @@ struct Answer {
 };
 
 // What a command has answered so far: a policy is a function of its state, the call, and the
-// host's answers. Thus a command is asked each thing once, however many executions ask.
+// host's answers. Thus a command is asked each thing twice at most, however many executions ask.
 class PolicyMemory {
  public:
   // The number of a state; equal texts have one. Throws PolicyNondeterminism where the same text
@@ -57,6 +58,12 @@ class PolicyMemory {
 
   std::optional<ReplyId> find(StateId from, const Call& call) const;
   std::optional<ReplyId> find(ReplyId after, const Answer& answer) const;
+
+  // True the first time that a call is met again: the command is then asked once more, to see that
+  // it gives the same answers.
+  bool wants_second_look(StateId from, const Call& call) {
+    return looked_twice_.insert(key_of(from, call)).second;
+  }
 
   // A reply is added once; the same one may come again. Throws PolicyNondeterminism for another.
   ReplyId add(StateId from, const Call& call, PolicyReply reply);
@@ -80,6 +87,7 @@ class PolicyMemory {
   std::vector<StateId> states_after_;
   Index calls_;
   Index answers_;
+  std::set<Key> looked_twice_;
 };
 
 std::string_view call_name(CallKind kind);

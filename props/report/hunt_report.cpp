@@ -8,6 +8,7 @@
 
 #include "props/program/contract.h"
 #include "props/program/program_text.h"
+#include "props/report/text.h"
 #include "props/subject/program_reduction.h"
 
 namespace zeroproof {
@@ -15,6 +16,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 using subject::SubjectFinding;
+
+constexpr std::size_t kTextColumns = 300;  // of an error's text
 
 std::string program_of(const SubjectFinding& finding) {
   const auto contract = program::Contract::of(finding.program);
@@ -39,7 +42,8 @@ std::string novelty_of(const SubjectFinding& finding) {
 std::string difference_of(const SubjectFinding& finding) {
   if (!finding.verdict.difference) return std::string(name_of(finding.verdict.status));
   const subject::Difference& it = *finding.verdict.difference;
-  return fmt::format("rank {} at {}, {}: {}", it.rank, it.at, it.what, it.text);
+  return fmt::format("rank {} at {}, {}: {}", it.rank, it.at, it.what,
+                     elided(visible(it.text), kTextColumns));
 }
 
 // How sure it is, and how it became small.
@@ -135,27 +139,29 @@ std::string hunt_text(const HuntDocument& document, const std::string& program) 
         fmt::format("  {:5}  {}  ({})\n", one->cases(), one->verdict.signature, novelty_of(*one));
   if (report.findings.empty()) text += "no finding\n";
   if (!report.earlier.empty())
-    text += fmt::format("{} signatures of earlier hunts were not met\n", report.earlier.size());
+    text += fmt::format("{} of the findings of earlier hunts not met\n", report.earlier.size());
   for (const SubjectFinding& finding : report.findings)
     text += fmt::format("\n{}reproduce: {} {}\n", finding_text(finding), program,
                         document.reproduce(finding));
   return text;
 }
 
-std::string issue_text(const SubjectFinding& finding, const std::string& reproduce) {
+std::string issue_text(const SubjectFinding& finding, const std::string& reproduce,
+                       const std::string& script) {
   const subject::Difference place = finding.verdict.difference.value_or(subject::Difference{});
-  std::string text = fmt::format("# {}: {}\n\n", subject_of(finding), finding.verdict.signature);
-  text += "## Versions\n\n";
+  std::string text =
+      fmt::format("# {}: {}\n\n## Versions\n\n", subject_of(finding), finding.verdict.signature);
   for (const auto& [name, version] : finding.versions)
     text += fmt::format("- {} {}\n", name, version);
   text += fmt::format("\n## Program\n\n```\n{}```\n\n", program_of(finding));
-  text += fmt::format("## Observed\n\n{}\n\n",
-                      place.observed.empty() ? difference_of(finding) : place.observed);
+  if (!script.empty()) text += fmt::format("## Script\n\n```python\n{}```\n\n", script);
+  text +=
+      fmt::format("## Observed\n\n{}\n\n", place.observed.empty() ? place.text : place.observed);
   text += fmt::format("## Expected\n\n{}\n\n",
                       place.expected.empty()
                           ? "What plain, unsharded PyTorch does with the same program."
                           : place.expected + " (plain, unsharded PyTorch)");
-  text += fmt::format("## First bad event\n\nRank {}, statement `{}`, {}.\n\n", place.rank,
+  text += fmt::format("## First bad event\n\nRank {}, statement `{}`: {}.\n\n", place.rank,
                       place.at, place.what);
   return text + fmt::format("## Reproduce\n\n```\n{}\n```\n\n{}. {}.\n", reproduce,
                             history_of(finding), novelty_of(finding));

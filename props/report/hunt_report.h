@@ -26,8 +26,10 @@ struct HuntDocument {
 std::string hunt_text(const HuntDocument& document, const std::string& program);
 // One finding: signature, difference, versions, program.
 std::string finding_text(const subject::SubjectFinding& finding);
-// The same as the text of an issue, in Markdown. `reproduce` is a whole line.
-std::string issue_text(const subject::SubjectFinding& finding, const std::string& reproduce);
+// The same as the text of an issue, in Markdown. `reproduce` is a whole line; `script` shows the
+// finding without zeroproof, or is empty.
+std::string issue_text(const subject::SubjectFinding& finding, const std::string& reproduce,
+                       const std::string& script);
 // "zeroproof.hunt/1" of docs/OUTPUT.md, without a final line end.
 std::string hunt_json(const HuntDocument& document);
 // A case a signature.

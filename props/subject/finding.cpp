@@ -89,9 +89,10 @@ std::string SubjectFinding::file_stem() const {
   StateBytes identity;
   identity.add(engine).add(settings.size());
   for (const std::string& setting : settings) identity.add(setting);
-  identity.add(verdict.signature);
+  identity.add(verdict.group());
   const auto low = static_cast<std::uint32_t>(identity.fingerprint().low);
-  return fmt::format("{}-{:08x}", slug(verdict.signature), low);
+  return fmt::format("{}-{:08x}", slug(verdict.known ? verdict.known->name : verdict.signature),
+                     low);
 }
 
 std::string finding_json(const SubjectFinding& finding) {

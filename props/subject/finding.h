@@ -35,7 +35,7 @@ struct SubjectFinding {
   bool is_minimized() const { return statements_before != 0; }
   std::uint64_t cases() const;  // all that were seen
   std::string version_line() const;
-  // "gradients-at-step-1a2b3c4d": the same for one engine, its settings and a signature.
+  // "gradients-at-step-1a2b3c4d": the same for one engine, its settings and Verdict::group.
   std::string file_stem() const;
 };
 

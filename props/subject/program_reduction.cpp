@@ -58,7 +58,8 @@ const OrderedJson* members_of(const OrderedJson& part) {
 
 bool names(const OrderedJson& value, const std::string& name) {
   if (value.is_string()) return value.get<std::string>() == name;
-  return std::ranges::any_of(value, [&](const OrderedJson& it) { return names(it, name); });
+  return value.is_structured() &&
+         std::ranges::any_of(value, [&](const OrderedJson& it) { return names(it, name); });
 }
 
 // All statements that name a value go.

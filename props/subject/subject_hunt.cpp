@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t kSavePeriod = 20;        // cases between two writes of the progress
 constexpr std::uint64_t kSkippedMax = 2'000;     // in a row: the subject can do next to nothing
+constexpr int kRefusedMax = 20;                  // in a row
 constexpr std::size_t kShrinkAttempts = 20'000;  // draws; most of them are no new program
 
 }  // namespace
@@ -101,8 +102,13 @@ void SubjectHunt::run_case(std::uint64_t number) {
   if (!verdict) return;
   if (verdict->status == Status::refused) {
     ++report_.skipped["refused: " + verdict->detail];
+    if (++refused_in_a_row_ == kRefusedMax)
+      report_.problem =
+          Error{ErrorCode::cannot_run, fmt::format("the subject refused {} programs in a row: {}",
+                                                   kRefusedMax, verdict->detail)};
     return;
   }
+  refused_in_a_row_ = 0;
   ++report_.cases;
   const std::string status(name_of(verdict->status));
   ++report_.statuses[status];
@@ -112,10 +118,10 @@ void SubjectHunt::run_case(std::uint64_t number) {
   note_others(number);
 }
 
-// A signature that is known counts; a new one is made small.
+// A group that was seen before counts; the first program of another one is made small.
 void SubjectHunt::note(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict) {
   SubjectFinding seen = make(drawn.program, number, verdict);
-  if (SubjectFinding* const old = known(verdict.signature)) {
+  if (SubjectFinding* const old = seen_before(verdict)) {
     ++old->seen[search_];
     if (old->is_minimized() || old->is_flaky()) return;
     seen.runs = old->runs;
@@ -131,24 +137,24 @@ void SubjectHunt::note(const DrawnCase& drawn, std::uint64_t number, const Verdi
   save(report_.findings.back());
 }
 
-// Those that this hunt has seen; one of an earlier hunt or of another process is taken over.
-SubjectFinding* SubjectHunt::known(const std::string& signature) {
-  const auto has_signature = [&](const SubjectFinding& one) {
-    return one.verdict.signature == signature;
+// Of this hunt; one of an earlier hunt or of another process is taken over.
+SubjectFinding* SubjectHunt::seen_before(const Verdict& verdict) {
+  const auto is_its = [group = verdict.group()](const SubjectFinding& one) {
+    return one.verdict.group() == group;
   };
   auto& mine = report_.findings;
-  if (const auto at = std::ranges::find_if(mine, has_signature); at != mine.end()) return &*at;
+  if (const auto at = std::ranges::find_if(mine, is_its); at != mine.end()) return &*at;
   auto& earlier = report_.earlier;
-  if (const auto at = std::ranges::find_if(earlier, has_signature); at != earlier.end()) {
+  if (const auto at = std::ranges::find_if(earlier, is_its); at != earlier.end()) {
     mine.push_back(std::move(*at));
     earlier.erase(at);
     return &mine.back();
   }
   if (folder_ == nullptr) return nullptr;
-  SubjectFinding probe;
-  probe.engine = subject_.command().engine;
-  probe.settings = subject_.command().settings;
-  probe.verdict.signature = signature;
+  SubjectFinding probe{.engine = subject_.command().engine,
+                       .settings = subject_.command().settings,
+                       .versions = {},
+                       .verdict = verdict};
   auto there = folder_->find(probe.file_stem());
   if (!there || !*there) return nullptr;
   mine.push_back(std::move(**there));
@@ -222,17 +228,17 @@ bool SubjectHunt::still_fails(Attempts& attempts, const program::Program& progra
   ++attempts.runs;
   const auto verdict = compare(program);
   if (!verdict || !verdict->is_finding()) return false;
-  if (verdict->signature == attempts.finding.verdict.signature)
+  if (verdict->group() == attempts.finding.verdict.group())
     at->second = verdict;
   else
-    others_.emplace(verdict->signature, std::pair(program, *verdict));
+    others_.emplace(verdict->group(), std::pair(program, *verdict));
   return at->second.has_value();
 }
 
 // They are findings, too, which are not made smaller than they are: each would meet others.
 void SubjectHunt::note_others(std::uint64_t number) {
-  for (auto& [signature, other] : std::exchange(others_, {})) {
-    if (known(signature) != nullptr || report_.problem) continue;
+  for (auto& [group, other] : std::exchange(others_, {})) {
+    if (seen_before(other.second) != nullptr || report_.problem) continue;
     SubjectFinding finding = make(other.first, number, other.second);
     confirm(finding);
     report_.findings.push_back(std::move(finding));

@@ -34,7 +34,7 @@ struct HuntReport {
   std::uint64_t hangs = 0;
   std::map<std::string, std::uint64_t> statuses;  // of the cases
   std::map<std::string, std::uint64_t> skipped;   // by what the subject cannot do, or refused
-  std::vector<SubjectFinding> findings;           // one a signature, as they were seen
+  std::vector<SubjectFinding> findings;           // one a group, as they were seen
   std::vector<SubjectFinding> earlier;            // of the folder, which this hunt has not seen
   SearchProgress total;                           // of this search, with earlier hunts
   double seconds = 0.0;
@@ -80,7 +80,7 @@ class SubjectHunt {
   std::optional<Verdict> compare(const program::Program& program);
   void run_case(std::uint64_t number);
   void note(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict);
-  SubjectFinding* known(const std::string& signature);
+  SubjectFinding* seen_before(const Verdict& verdict);
   SubjectFinding make(const program::Program& program, std::uint64_t number,
                       const Verdict& verdict) const;
   void confirm(SubjectFinding& finding);
@@ -99,7 +99,8 @@ class SubjectHunt {
   HuntReport report_;
   std::string search_;  // its name in the folder
   std::int64_t start_ns_ = 0;
-  // Findings of other signatures that minimising met, by signature.
+  int refused_in_a_row_ = 0;
+  // Other findings that minimising met, by their groups.
   std::map<std::string, std::pair<program::Program, Verdict>> others_;
 };
 

@@ -61,11 +61,13 @@ std::vector<std::string> package_words(const SubjectCommand& command,
 }
 
 std::vector<std::pair<std::string, std::string>> package_variables(const SubjectCommand& command) {
-  if (command.package_folder.empty()) return {};
   const char* const given = std::getenv("PYTHONPATH");
-  const bool has_path = given != nullptr && *given != '\0';
-  return {{"PYTHONPATH", has_path ? fmt::format("{}:{}", given, command.package_folder)
-                                  : command.package_folder}};
+  std::string path;
+  for (const std::string& part :
+       {command.python_path, std::string(given == nullptr ? "" : given), command.package_folder})
+    if (!part.empty()) path += (path.empty() ? "" : ":") + part;
+  if (path.empty()) return {};
+  return {{"PYTHONPATH", path}};
 }
 
 std::string Hello::version_line() const {

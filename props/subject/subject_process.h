@@ -18,6 +18,7 @@ struct SubjectCommand {
   std::string python = "python3";
   std::string engine;                 // a name, or package.module:make
   std::vector<std::string> settings;  // NAME=VALUE
+  std::string python_path = {};       // what PYTHONPATH begins with; or empty
   std::string package_folder;         // where zeroproof_subject may be, after PYTHONPATH; or empty
   std::int64_t hello_limit_ns = 600'000'000'000;   // a library may compile its kernels
   std::int64_t answer_limit_ns = 600'000'000'000;  // the subject's own limits are shorter

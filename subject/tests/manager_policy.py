@@ -1,4 +1,4 @@
-"""The policy deepspeed-0.18.7 once more, in Python: what crosses the policy protocol is all of it."""
+"""The policy deepspeed-0.18.7 once more, in Python, and policies with a mistake."""
 
 import types
 
@@ -20,7 +20,9 @@ class ManagerPolicy:
 
     def __init__(self, host):
         self.host = host
-        self.values = types.SimpleNamespace(rem=0, d=0, seen=False, epi=False, fired=0, most=0, q=False)
+        self.values = types.SimpleNamespace(
+            rem=0, d=0, seen=False, epi=False, fired=0, most=0, q=False
+        )
         self.values.task = None
         self.roots = {"values": self.values}
 
@@ -131,15 +133,17 @@ class ManagerPolicy:
 
 
 class Moody(ManagerPolicy):
-    """Its answer depends on how often it was asked, which is not in its state."""
+    """It answers otherwise where it is asked again, which is not in its state."""
 
     name = "moody"
-    asked = 0
+    asked = set()
 
     def before_gradient(self):
-        Moody.asked += 1
+        now = str(self.values)
+        is_new = now not in self.asked
+        self.asked.add(now)
         super().before_gradient()
-        return Moody.asked > 40
+        return is_new
 
 
 class Raising(ManagerPolicy):

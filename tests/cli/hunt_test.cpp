@@ -69,7 +69,7 @@ TEST(Hunt, Shows_programs_as_text_with_what_was_seen) {
   for (const char* part :
        {"seed 5\n", "hunt differs: fake 1.0\n", "FALSIFIED gradients at step (new)\n",
         "gradients: m.l0.weight is [0], not [2]\n", "differs: fake 1.0\n", "3 of 3 runs",
-        "    a.step()\n", "reproduce: "})
+        "a.zero_grad()\na.step()\n", "reproduce: "})
     EXPECT_NE(std::string::npos, text.find(part)) << part << "\n" << text;
 }
 
@@ -84,6 +84,20 @@ TEST(Hunt, Says_what_is_known_and_does_not_spend_runs_on_it) {
   EXPECT_NE(std::string::npos,
             hunt("known", "--budget 60x").out.find("(known: H4, DeepSpeed #7992, defect)"));
   EXPECT_EQ(0, hunt("known", "--budget 60x --accept-known").exit_code);
+}
+
+// An unknown cause is not hidden by a known one with its signature, nor made small into it.
+TEST(Hunt, Tells_a_new_cause_from_a_known_one_of_its_signature) {
+  const json findings = document_of(hunt("doubtful", "--budget 60x --json"))["findings"];
+  ASSERT_EQ(2U, findings.size());
+  int known = 0;
+  for (const json& finding : findings) {
+    const bool keeps_graphs = finding["program"].dump().find("retain_graph") != std::string::npos;
+    EXPECT_EQ("lost gradients", finding["verdict"]["signature"]);
+    EXPECT_EQ(keeps_graphs, finding["verdict"].contains("known"));
+    known += keeps_graphs ? 1 : 0;
+  }
+  EXPECT_EQ(1, known);
 }
 
 TEST(Hunt, Says_what_comes_and_goes) {
@@ -132,10 +146,11 @@ TEST(Hunt, Refuses_what_does_not_speak_the_protocol) {
   EXPECT_NE(std::string::npos, none.err.find("/no/such/python: cannot be started")) << none.err;
 }
 
-TEST(Hunt, Counts_programs_that_the_subject_refuses) {
-  const CommandResult result = hunt("refuses", "--budget 4x --json");
-  EXPECT_EQ(3, result.exit_code);
-  EXPECT_GT(document_of(result)["skipped"]["refused: no program: KeyError('x')"], 0);
+TEST(Hunt, Ends_where_the_subject_refuses_every_program) {
+  const CommandResult result = hunt("refuses", "--budget 400x --json");
+  EXPECT_EQ(77, result.exit_code);
+  EXPECT_EQ(20, document_of(result)["skipped"]["refused: no program: KeyError('x')"]);
+  EXPECT_NE(std::string::npos, result.err.find("refused 20 programs in a row: no program"));
 }
 
 TEST(Hunt, Goes_on_from_its_folder) {
@@ -222,6 +237,21 @@ TEST(Hunt, Writes_reports_for_other_tools) {
   EXPECT_NE(std::string::npos,
             read_file(scratch / "found.sarif").find("subject.gradients-at-step"));
   EXPECT_TRUE(fs::exists(scratch / "out/hunt.json"));
+}
+
+// The subject and its children are gone, and what was found is kept.
+TEST(Hunt, Ends_at_once_when_interrupted) {
+  const ScratchFolder scratch;
+  const std::string line = "FAKE_SUBJECT_PID_FILE=" + (scratch / "pid") +
+                           " " ZP_BINARY " hunt --engine hangs --seed 5 --json --progress none" +
+                           kFake + " --corpus " + (scratch / "found") + " & hunt=$!\n" +
+                           "while ! [ -s " + (scratch / "pid") + " ]; do sleep 0.1; done\n" +
+                           "sleep 1; kill -INT $hunt; wait $hunt; code=$?\n" + "kill -0 $(cat " +
+                           (scratch / "pid") + ") && code=1\nexit $code";
+  const CommandResult result = run_shell(line);
+  EXPECT_EQ(130, result.exit_code) << result.err;
+  EXPECT_EQ("zeroproof.hunt/1", document_of(result)["schema"]);
+  EXPECT_FALSE(fs::is_empty(scratch / "found"));
 }
 
 TEST(Hunt, Wants_an_engine) {

@@ -11,8 +11,9 @@
 namespace zeroproof::cli_test {
 namespace {
 
-const std::string kVerbs[] = {"verify",  "replay", "explore",    "list",    "show",     "diff",
-                              "convert", "doctor", "completion", "conform", "generate", "hunt"};
+const std::string kVerbs[] = {"verify",   "replay",  "explore", "list",       "show",
+                              "diff",     "convert", "doctor",  "completion", "conform",
+                              "generate", "hunt",    "bisect"};
 
 std::set<std::string> flags_in(const std::string& text) {
   static const std::regex flag("--[a-z][a-z-]*");
@@ -78,7 +79,7 @@ TEST(Completion, Of_bash_offers_flags_and_their_values) {
         .out;
   };
   EXPECT_EQ("replay\n", offered("zeroproof rep"));
-  EXPECT_EQ("--policy\n", offered("zeroproof replay --poli"));
+  EXPECT_EQ("--policy-command\n", offered("zeroproof replay --policy-c"));
   EXPECT_EQ("always\n", offered("zeroproof replay --color alw"));
 }
 

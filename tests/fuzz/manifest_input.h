@@ -5,6 +5,7 @@
 
 #include "engine/checkpoint/checksum.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/shard_blocks.h"
 #include "engine/checkpoint/tensor_file.h"
 #include "engine/checkpoint/tensor_parallel.h"
 #include "model/check.h"
@@ -42,6 +43,9 @@ inline void read_any_checkpoint_file(std::string_view bytes) {
     }
     const auto part = parse_part(text, "input");
     ZP_CHECK(part || is_line(part.error()), "an error is one line");
+    const auto shards = parse_shard_part(text, "input");
+    ZP_CHECK(shards || is_line(shards.error()), "an error is one line");
+    if (shards) (void)ShardIndex::make({*shards, *shards}, {}, "input");
     const auto latest = parse_latest(text, "input");
     ZP_CHECK(latest || is_line(latest.error()), "an error is one line");
   }

@@ -52,6 +52,10 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api {
   std::vector<FullTensor> full_optimizer_state() override;
   void load(const std::vector<FullTensor>& parameters,
             const std::vector<FullTensor>& states) override;
+  std::vector<StateShard> state_shards() override;
+  StepCounts step_counts() override;
+  void begin_shard_load() override;
+  void finish_shard_load(const StepCounts& steps) override;
 
   void gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
                            const std::function<void()>& body) override;

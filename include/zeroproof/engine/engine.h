@@ -63,13 +63,17 @@ struct StepOutcome {
   std::optional<double> grad_norm;  // unscaled, before clipping; at a boundary only
 };
 
+// A checkpoint has whole tensors, or what each rank has, in blocks (docs/CHECKPOINTS.md 5).
+enum class CheckpointLayout : std::uint8_t { universal, shards };
+
 struct EngineCheckpointOptions {
   std::string tag = {};              // empty: "global_step<N>", or the latest
   FileSystem* files = nullptr;       // null: the machine's
   CheckpointStore* store = nullptr;  // in place of files
   std::function<void(const std::string& text)> on_warning = {};
-  // Of a save by several tensor-parallel ranks: what each parameter is a part of, by name, the same
-  // on all of them. `other_parameters` is the rule of those without one; `inferred` refuses them.
+  CheckpointLayout layout = CheckpointLayout::universal;  // of a load too
+  // Of a save by several tensor-parallel ranks: what each parameter is a part of, by name, and the
+  // rule of all others (`inferred` refuses them). The same on all ranks.
   std::map<std::string, PartitionRule> partition_rules = {};
   PartitionRule other_parameters = {};
   // Of a load: the /scheduler goes on as it was saved. False: from where this engine's is.

@@ -7,6 +7,7 @@ import types
 import unittest
 
 import manager_policy
+
 from zeroproof_subject.policy.server import Host, Server
 from zeroproof_subject.policy.snapshot import Snapshots
 
@@ -130,6 +131,7 @@ class ServerTest(unittest.TestCase):
 
     def test_a_call_that_the_policy_has_not_changes_nothing(self):
         hello, end = self.asked({"call": "on_zero_grad"})
+        self.assertIsNone(end["done"])
         self.assertEqual(end["now"], hello["now"])
 
     def test_a_call_begins_in_the_state_that_it_names(self):

@@ -1,4 +1,4 @@
-"""The hook-state manager of the installed DeepSpeed in every order, beside zeroproof's port of it."""
+"""The hook-state manager of the installed DeepSpeed in every order, beside the port of it."""
 
 import importlib.util
 import json

@@ -1,7 +1,7 @@
 """The hook-state manager of the installed DeepSpeed, driven by its own code.
 
-The gradient hook is the one that stage 1 and 2 register, prologue, epilogue and post hook are methods
-of DeepSpeedEngine; what they call beside the manager does nothing. No engine is made.
+The gradient hook is the one that stages 1 and 2 register. Prologue, epilogue and post hook are
+those of DeepSpeedEngine. What they call beside the manager does nothing. No engine is made.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ COUNTERS = (
 
 
 class HostError(BaseException):
-    """The host's answer is an exception; a policy lets it pass. No `except Exception` catches it."""
+    """The host's answer is an exception. A policy lets it pass: it is no Exception."""
 
 
 class Policy(Protocol):

@@ -55,7 +55,9 @@ class Snapshots:
             items = [self._encode(item, inside) for item in value]
             return {kind: sorted(items, key=json.dumps) if "set" in kind else items}
         if type(value) is dict:
-            return {"dict": [[self._encode(part, inside) for part in item] for item in value.items()]}
+            return {
+                "dict": [[self._encode(part, inside) for part in item] for item in value.items()]
+            }
         return {"kept": self._token(value, inside)}
 
     def _decode(self, value: Any) -> Any:
@@ -92,7 +94,9 @@ class Snapshots:
         defaults = [self._encode(value, inside) for value in function.__defaults__ or ()]
         code = function.__code__
         place = f"{code.co_filename}:{code.co_firstlineno}"
-        return self._keep(f"{function.__qualname__} {place} {json.dumps([cells, defaults])}", function)
+        return self._keep(
+            f"{function.__qualname__} {place} {json.dumps([cells, defaults])}", function
+        )
 
     def _keep(self, token: str, value: Any) -> str:
         self._kept.setdefault(token, value)

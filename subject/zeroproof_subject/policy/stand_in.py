@@ -17,6 +17,7 @@ class Nothing:
         return self
 
     def __call__(self, *_: Any, **__: Any) -> Nothing:
+        """Whatever it is called with."""
         return self
 
     def __bool__(self) -> bool:

@@ -70,6 +70,15 @@ class Subject:
     def garbage(self, _):
         return "Warning: no line of the protocol"
 
+    def doubtful(self, program):
+        """The same signature with and without a known cause."""
+        answer = self.differs(program)
+        if answer["difference"]:
+            answer["signature"] = "lost gradients"
+            if "retain_graph" in json.dumps(program):
+                answer["known"] = "kept graphs"
+        return answer
+
     def refuses(self, _):
         return {"status": "refused", "detail": "no program: KeyError('x')"}
 
@@ -90,6 +99,8 @@ def main():
         "versions": {"fake": "1.0"},
         "capabilities": json.loads(CAPABILITIES.read_text(encoding="utf-8")),
     }
+    if path := os.environ.get("FAKE_SUBJECT_PID_FILE"):
+        Path(path).write_text(str(os.getpid()), encoding="utf-8")
     print(json.dumps(hello), flush=True)
     subject = Subject()
     for line in sys.stdin:

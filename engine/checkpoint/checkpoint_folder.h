@@ -1,0 +1,72 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/file_names.h"
+#include "engine/checkpoint/manifest.h"
+#include "zeroproof/engine/files/file_system.h"
+
+namespace zeroproof {
+
+// A checkpoint while it is saved, of whatever parts: everything goes into a folder that no reader
+// looks at; one rename makes it a checkpoint, another makes it the latest. Each rank that saves has
+// one; between prepare(), its own writes, commit() and confirm() all meet.
+class CheckpointFolder {
+ public:
+  // `head` is the manifest without its parts, whose files are `part_files`. All references must
+  // outlive it.
+  CheckpointFolder(FileSystem& files, std::string folder, const SaveOptions& options, Manifest head,
+                   std::vector<std::string> part_files);
+
+  virtual ~CheckpointFolder() = default;
+  CheckpointFolder(const CheckpointFolder&) = delete;
+  CheckpointFolder& operator=(const CheckpointFolder&) = delete;
+
+  // `checked`: what was found wrong with this rank's state; the ranks meet all the same. One of
+  // them leads.
+  Result<void> save(bool is_leader, Result<void> checked);
+
+ protected:
+  // This rank's files and, last, its record.
+  virtual Result<void> write_part() = 0;
+  // A file below the checkpoint, in a folder that make_folder() made.
+  Result<void> write(const std::string& name, std::string_view bytes);
+  // Seen by the leader only once it and what it names are durable: it finishes the checkpoint by
+  // it.
+  Result<void> write_part_record(const std::string& name, const std::string& text);
+  Result<void> make_folder(const std::string& name);
+  Result<void> sync_folder(const std::string& path);
+
+  FileSystem& files_;
+  std::string folder_;
+  std::string saving_;
+  const SaveOptions& options_;
+
+ private:
+  Result<void> prepare();
+  Result<void> commit();
+  Result<void> confirm();
+  void abandon();
+  std::string latest_path() const;
+  bool may_be_latest(const std::string& path) const;
+  FileResult<void> clear_leftovers();
+  Result<Manifest> manifest_of_all_parts();
+  CheckpointName next_name();
+  void remove_older(const CheckpointName& newest);
+
+  Manifest head_;
+  std::vector<std::string> part_files_;
+  std::string tag_;
+  std::set<std::string> made_;  // folders of this rank
+  std::string committed_;       // what this save is called since its rename
+  FileRecord part_record_;
+};
+
+// The manifest of such a state without its parts, with the tag of the options or the default one.
+Manifest head_of(const TrainingState& state, const SaveOptions& options);
+
+}  // namespace zeroproof
