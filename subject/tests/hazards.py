@@ -105,10 +105,10 @@ HAZARDS = [
         program([forward("g"), backward("g"), ZERO_GRAD, *micro_batch()]),
     ),
 ]
+SAVE, LOAD = ({kind: {"engine": "a", "tag": "t"}} for kind in ("save", "load"))
 # Programs that every stage trains right.
 RIGHT = [
     program(micro_batch() * 2),
-    program(micro_batch() * 2, **BF16),
-    program([*micro_batch(), {"save": {"engine": "a", "tag": "t"}}, *micro_batch(),
-             {"load": {"engine": "a", "tag": "t"}}, *micro_batch()]),
+    program(micro_batch() * 2, bf16={"enabled": True}),
+    program([*micro_batch(), SAVE, *micro_batch(), LOAD, *micro_batch()]),
 ]

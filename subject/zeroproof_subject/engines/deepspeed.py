@@ -265,7 +265,6 @@ PRECISION = {
     # Exact gradients have room for a scale that grows with every second step.
     "/fp16/loss_scale_window": [1000, 2],
     "/bf16/enabled": True,
-    "/data_types/grad_accum_dtype": True,
 }
 EXCEPTIONS: dict = {
     "catch": {},
@@ -308,7 +307,7 @@ def capabilities(options: dict) -> dict:
     stage = (OPTIONS | options)["stage"]
     config = {**capability.CONFIG, **PRECISION, "/zero_optimization/stage": [stage]}
     if stage > 0:
-        config |= ZERO_KEYS
+        config |= {**ZERO_KEYS, "/data_types/grad_accum_dtype": True}
     if stage in (1, 2):
         config |= FLAT_KEYS
     if stage == 3:
