@@ -24,10 +24,7 @@ constexpr std::uint64_t kMinimizeExecutions = 20'000;
 constexpr std::uint32_t kParamsOfFiles = 4;
 
 ProtocolSetup setup_of(const ExplorationOptions& options) {
-  return {.policy = options.policy,
-          .make_policy = options.make_policy,
-          .mode = options.mode,
-          .latitude = options.latitude};
+  return {options.policy, options.make_policy, options.mode, options.latitude};
 }
 
 std::uint32_t index_of(const Property* property) {
@@ -295,10 +292,9 @@ Result<Scenario> scenario_for(const ExplorationOptions& options) {
                 fmt::format("N={}: the scenario files have {} parameters, so N is a multiple of {}",
                             options.params, kParamsOfFiles, kParamsOfFiles));
   }
-  if (!options.make_policy) {
-    const auto policy = make_policy(options.policy, options.mode);
-    if (!policy) return tl::unexpected(policy.error());
-  }
+  if (!options.make_policy)
+    if (const auto policy = make_policy(options.policy, options.mode); !policy)
+      return tl::unexpected(policy.error());
   auto scenario = load_scenario(options.scenario);
   if (!scenario) return scenario;
   return widen(*scenario, options.params / kParamsOfFiles);
@@ -331,12 +327,11 @@ Result<ExplorationReport> explore_scenario(const ExplorationOptions& options,
   try {
     return Explorer(options, *scenario).run(**scheduler, watch);
   } catch (const policy_command::PolicyFailure& failure) {
-    return tl::unexpected(failure.error);
-  } catch (const policy_command::PolicyNondeterminism& found) {
+    if (!failure.is_nondeterminism) return tl::unexpected(failure.error);
     return ExplorationReport{.options = options,
                              .title = scenario->title,
                              .end = ExploreEnd::diverged,
-                             .divergence = found.text};
+                             .divergence = failure.error.text};
   }
 }
 
@@ -393,8 +388,6 @@ Result<RecordedRun> run_schedule(const Schedule& schedule, const Scenario& scena
     was_cut = true;
   } catch (const policy_command::PolicyFailure& failure) {
     return tl::unexpected(failure.error);
-  } catch (const policy_command::PolicyNondeterminism& found) {
-    return fail(ErrorCode::unreadable, found.text);
   }
   replay.end_execution({.was_cut = was_cut, .final_state = std::nullopt});
   if (const auto divergence = replay.divergence()) {

@@ -158,7 +158,7 @@ Result<std::shared_ptr<PolicyCommand>> PolicyCommand::start(const std::string& c
                                                             std::int64_t limit_ns) {
   auto session = PolicySession::start(command, limit_ns);
   if (!session) return tl::unexpected(session.error());
-  return std::shared_ptr<PolicyCommand>(new PolicyCommand(std::move(*session)));
+  return std::make_shared<PolicyCommand>(std::move(*session));
 }
 
 std::unique_ptr<HookPolicy> PolicyCommand::make_policy() {

@@ -20,9 +20,13 @@ class PolicyCommand {
   static Result<std::shared_ptr<PolicyCommand>> start(const std::string& command,
                                                       std::int64_t limit_ns);
 
+  // For `start`.
+  explicit PolicyCommand(std::unique_ptr<PolicySession> session)
+      : session_(std::move(session)), initial_(memory_.state_id(session_->hello().state)) {}
+
   const PolicyHello& hello() const { return session_->hello(); }
 
-  // A new policy. Its calls throw PolicyFailure and PolicyNondeterminism. The object must outlive
+  // A new policy. Its calls throw PolicyFailure. The object must outlive
   // it.
   std::unique_ptr<HookPolicy> make_policy();
 
@@ -32,9 +36,6 @@ class PolicyCommand {
 
  private:
   friend class CommandPolicy;
-
-  explicit PolicyCommand(std::unique_ptr<PolicySession> session)
-      : session_(std::move(session)), initial_(memory_.state_id(session_->hello().state)) {}
 
   std::unique_ptr<PolicySession> session_;
   PolicyMemory memory_;

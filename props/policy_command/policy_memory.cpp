@@ -34,6 +34,10 @@ constexpr std::array<CallRow, 12> kCalls = {{
     {"on_backward_end", "raised"},
 }};
 
+[[noreturn]] void fail_differing(const std::string& text) {
+  throw PolicyFailure{.error = {ErrorCode::unreadable, text}, .is_nondeterminism = true};
+}
+
 const CallRow& row_of(CallKind kind) {
   return kCalls[static_cast<std::size_t>(kind)];
 }
@@ -48,8 +52,7 @@ StateId PolicyMemory::state_id(const PolicyState& state) {
   const auto [at, is_new] = ids_.emplace(state.text, static_cast<StateId>(states_.size()));
   if (is_new) states_.push_back(state);
   if (states_[at->second] != state)
-    throw PolicyNondeterminism{"one state of the policy command came with two sets of counters: " +
-                               state.text};
+    fail_differing("one state of the policy command came with two sets of counters: " + state.text);
   return at->second;
 }
 
@@ -88,9 +91,9 @@ ReplyId PolicyMemory::add(Index& index, const Key& key, PolicyReply reply) {
     states_after_.push_back(state_id(reply.state));
     replies_.push_back(std::move(reply));
   } else if (replies_[at->second] != reply) {
-    throw PolicyNondeterminism{
+    fail_differing(
         "the policy command gave two answers to one call in one state: a policy must be a function "
-        "of its state, the call and the host's answers"};
+        "of its state, the call and the host's answers");
   }
   return at->second;
 }

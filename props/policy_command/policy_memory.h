@@ -51,7 +51,7 @@ struct Answer {
 // host's answers. Thus a command is asked each thing twice at most, however many executions ask.
 class PolicyMemory {
  public:
-  // The number of a state; equal texts have one. Throws PolicyNondeterminism where the same text
+  // The number of a state; equal texts have one. Throws PolicyFailure where the same text
   // comes with other counters.
   StateId state_id(const PolicyState& state);
   const PolicyState& state(StateId id) const { return states_[id]; }
@@ -65,7 +65,7 @@ class PolicyMemory {
     return looked_twice_.insert(key_of(from, call)).second;
   }
 
-  // A reply is added once; the same one may come again. Throws PolicyNondeterminism for another.
+  // A reply is added once; the same one may come again. Throws PolicyFailure for another.
   ReplyId add(StateId from, const Call& call, PolicyReply reply);
   ReplyId add(ReplyId after, const Answer& answer, PolicyReply reply);
 

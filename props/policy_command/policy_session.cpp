@@ -12,7 +12,7 @@ Result<std::unique_ptr<PolicySession>> PolicySession::start(const std::string& c
                                                             std::int64_t limit_ns) {
   auto process = ChildProcess::start({"sh", "-c", command}, {});
   if (!process) return tl::unexpected(process.error());
-  std::unique_ptr<PolicySession> session(new PolicySession(command, limit_ns, std::move(*process)));
+  auto session = std::make_unique<PolicySession>(command, limit_ns, std::move(*process));
   std::string first;
   const ChildProcess::Outcome outcome = session->process_->next_line(session->patience(), first);
   const auto line = session->line_of(outcome, std::move(first));

@@ -11,15 +11,11 @@
 
 namespace zeroproof::policy_command {
 
-// Ends what runs the policy: the command died, gave no answer in time, or gave one that is not of
-// the protocol.
+// Ends what runs the policy: the command died, gave no answer in time, or one that is not of the
+// protocol.
 struct PolicyFailure {
   Error error;
-};
-
-// The command gave two answers to one question in one state.
-struct PolicyNondeterminism {
-  std::string text;
+  bool is_nondeterminism = false;  // it gave two answers to one question in one state
 };
 
 // The lines that go to a policy command and come from it. Not thread-safe.
@@ -29,16 +25,17 @@ class PolicySession {
   static Result<std::unique_ptr<PolicySession>> start(const std::string& command,
                                                       std::int64_t limit_ns);
 
+  // For `start`: the hello has not come yet.
+  PolicySession(std::string command, std::int64_t limit_ns,
+                std::unique_ptr<subject::ChildProcess> process)
+      : command_(std::move(command)), limit_ns_(limit_ns), process_(std::move(process)) {}
+
   const PolicyHello& hello() const { return hello_; }
 
   // Sends a call or an answer, and reads what the command says to it. Throws PolicyFailure.
   PolicyReply exchange(const std::string& line);
 
  private:
-  PolicySession(std::string command, std::int64_t limit_ns,
-                std::unique_ptr<subject::ChildProcess> process)
-      : command_(std::move(command)), limit_ns_(limit_ns), process_(std::move(process)) {}
-
   Result<std::string> line_of(subject::ChildProcess::Outcome outcome, std::string line) const;
   subject::Patience patience() const;
   Error failure(ErrorCode code, const std::string& what) const;

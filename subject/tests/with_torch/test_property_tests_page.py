@@ -43,7 +43,7 @@ class PageTest(unittest.TestCase):
         found = blocks(PAGE.read_text())
         engine = next(text for language, text in found if language == "python")
         fails, holds = (text for _, text in found if text.startswith("$ python -m pytest"))
-        bug = "        self.zero_grad()\n"
+        bug = "        self.zero_grad()  # the last window's\n"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "my_engine.py"
             path.write_text(engine)
