@@ -77,7 +77,7 @@ std::optional<PeerPart> unpacked_part(std::string_view bytes, int ranks) {
   part.collective.root = static_cast<int>(header.root);
   if (part.collective.op == CollectiveOp::barrier) return part;
   std::vector<double> elements(data.size() / sizeof(double));
-  std::memcpy(elements.data(), data.data(), data.size());
+  if (!data.empty()) std::memcpy(elements.data(), data.data(), data.size());
   const auto dtype = static_cast<DType>(header.dtype);
   const auto count = static_cast<std::int64_t>(elements.size());
   part.input = Tensor::of(elements, {count}, dtype);

@@ -269,7 +269,7 @@ TEST(FileStore, Takes_one_key_from_many_at_a_time) {
   for (int rank = 0; rank < kProcesses; ++rank)
     threads.emplace_back([&stores, rank] {
       Store& store = *stores[static_cast<std::size_t>(rank)];
-      for (int round = 0; round < 200; ++round) {
+      for (int round = 0; round < 50; ++round) {
         EXPECT_NO_THROW(store.set("failed", std::string(1'000, static_cast<char>('a' + rank))));
         const auto value = store.wait("failed", Ms(0));
         ASSERT_TRUE(value);
