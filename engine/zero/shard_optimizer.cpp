@@ -12,8 +12,7 @@ std::vector<std::string_view> moment_names(const OptimizerConfig& config) {
 }
 
 // An update reads a narrower gradient exactly; only what happens to it before is rounded to it.
-bool is_read_as_it_is(const OptimizerConfig& config, DType master,
-                      const GradientDivisor& divisor) {
+bool is_read_as_it_is(const OptimizerConfig& config, DType master, const GradientDivisor& divisor) {
   if (master != DType::float32) return false;
   const bool decays_gradient = config.adam.weight_decay != 0.0 && !config.adam.is_decay_decoupled;
   return divisor.is_one() && config.type != OptimizerType::sgd && !decays_gradient;
