@@ -77,7 +77,7 @@ std::vector<std::string> environment_with(
 
 // 0, or the error's number.
 int spawn(std::vector<std::string> words, std::vector<std::string> environment, const Pipes& pipes,
-          pid_t& process) {
+          int& process) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   for (std::size_t at = 0; at < pipes.theirs.size(); ++at)
@@ -101,7 +101,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(
     const std::vector<std::string>& words,
     const std::vector<std::pair<std::string, std::string>>& variables) {
   Pipes pipes;
-  pid_t process = -1;
+  int process = -1;
   const int failed =
       pipes.open() ? spawn(words, environment_with(variables), pipes, process) : errno;
   pipes.close_all(pipes.theirs);
@@ -110,7 +110,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(
     return fail(ErrorCode::cannot_run,
                 fmt::format("{}: cannot be started: {}", words.front(), std::strerror(failed)));
   }
-  return std::unique_ptr<ChildProcess>(new ChildProcess(process, pipes.ours));
+  return std::make_unique<ChildProcess>(process, pipes.ours);
 }
 
 // Its children are of its group, and some of them may outlive it.

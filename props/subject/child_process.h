@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -32,6 +30,8 @@ class ChildProcess {
   static Result<std::unique_ptr<ChildProcess>> start(
       const std::vector<std::string>& words,
       const std::vector<std::pair<std::string, std::string>>& variables);
+  // Of one that runs: its number, and our ends of its stdin, stdout and stderr.
+  ChildProcess(int process, std::array<int, 3> ends) : process_(process), ends_(ends) {}
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -49,7 +49,6 @@ class ChildProcess {
   std::vector<std::string> last_errors() const;
 
  private:
-  ChildProcess(pid_t process, std::array<int, 3> ends) : process_(process), ends_(ends) {}
   Outcome wait_for_line(const Patience& patience, std::string& answer);
   bool take_line(std::string& answer);
   void look(int wait_ms);
@@ -58,7 +57,7 @@ class ChildProcess {
   void keep_last_errors();
   bool has_ended();
 
-  pid_t process_;
+  int process_;
   std::array<int, 3> ends_;  // of its stdin, stdout, stderr; -1: closed
   std::string to_send_;
   std::string output_;

@@ -79,8 +79,7 @@ std::string Hello::version_line() const {
 
 Result<std::unique_ptr<SubjectProcess>> SubjectProcess::start(SubjectCommand command,
                                                               std::function<bool()> should_stop) {
-  std::unique_ptr<SubjectProcess> subject(
-      new SubjectProcess(std::move(command), std::move(should_stop)));
+  auto subject = std::make_unique<SubjectProcess>(std::move(command), std::move(should_stop));
   if (auto begun = subject->begin(); !begun) return tl::unexpected(begun.error());
   return subject;
 }

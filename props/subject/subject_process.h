@@ -46,6 +46,9 @@ class SubjectProcess {
   // protocol; the text has the last lines of stderr.
   static Result<std::unique_ptr<SubjectProcess>> start(SubjectCommand command,
                                                        std::function<bool()> should_stop);
+  // One that `start` has still to begin.
+  SubjectProcess(SubjectCommand command, std::function<bool()> should_stop)
+      : command_(std::move(command)), should_stop_(std::move(should_stop)) {}
 
   const SubjectCommand& command() const { return command_; }
   const Hello& hello() const { return hello_; }
@@ -55,8 +58,6 @@ class SubjectProcess {
   Result<Verdict> compare(const program::Program& program);
 
  private:
-  SubjectProcess(SubjectCommand command, std::function<bool()> should_stop)
-      : command_(std::move(command)), should_stop_(std::move(should_stop)) {}
   Result<void> begin();
   Verdict trouble(ChildProcess::Outcome outcome);
 

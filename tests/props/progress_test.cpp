@@ -63,10 +63,10 @@ TEST(ProgressLine, Redraws_at_most_ten_times_a_second_on_a_terminal) {
   EXPECT_EQ(rig.run(progress), 300);
   EXPECT_EQ(rig.written.size(), 300u);
   EXPECT_EQ(rig.written.back(),
-            "\r" + std::string("explore S2  random  10 runs  0/s  0 ...") + "\x1b[K");
+            "\r" + std::string("explore S2  random  10 runs  0.3/s  ...") + "\x1b[K");
   progress.finish({.task = "explore S2", .strategy = "random", .runs = 11});
   EXPECT_EQ(rig.written.back(),
-            "\rexplore S2  random  11 runs  0/s  0 findings  took 00:30\x1b[K\n");
+            "\rexplore S2  random  11 runs  0.3/s  0 findings  took 00:30\x1b[K\n");
 }
 
 TEST(ProgressLine, Writes_a_line_every_five_seconds_elsewhere) {
@@ -75,7 +75,7 @@ TEST(ProgressLine, Writes_a_line_every_five_seconds_elsewhere) {
     const auto mode = is_terminal ? ProgressMode::lines : ProgressMode::automatic;
     ProgressLine progress(mode, rig.output(is_terminal));
     EXPECT_EQ(rig.run(progress), 6);
-    EXPECT_EQ(rig.written.back(), "explore S2  random  10 runs  0/s  0 findings\n");
+    EXPECT_EQ(rig.written.back(), "explore S2  random  10 runs  0.3/s  0 findings\n");
   }
 }
 

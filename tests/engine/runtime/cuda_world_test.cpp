@@ -318,29 +318,6 @@ TEST_F(CudaRuntime, Names_the_collective_that_a_rank_left_out) {
   EXPECT_THAT(text, HasSubstr("data group [0, 1], collective 8: all_reduce of 77 float32"));
 }
 
-// Every host would wait inside the driver: numbers of the host are copied behind a collective that
-// cannot end, because the ranks issued different ones.
-TEST_F(CudaRuntime, Ends_ranks_that_write_behind_a_mismatch) {
-  if (gpus_->count() < 2) GTEST_SKIP() << "needs two GPUs";
-  CudaWorld world({.world_size = 2, .timeout_ms = 1'500}, *gpus_);
-  const auto errors = world.try_run([](Runtime& runtime) {
-    Stream& stream = runtime.stream(StreamRole::compute);
-    const Tensor data = runtime.memory().allocate(1 << 20, DType::float32);
-    ProcessGroup& group = runtime.group(GroupKind::data);
-    if (runtime.rank() == 0) group.all_reduce(stream, Span::of(data), ReduceOp::sum);
-    const std::vector<double> values(1 << 20, 1.0);
-    for (int again = 0; again < 4; ++again) runtime.kernels().write(stream, Span::of(data), values);
-    if (runtime.rank() == 1) stream.wait(runtime.stream(StreamRole::reduction));
-    if (runtime.rank() == 1) group.broadcast(stream, Span::of(data), 0);
-    for (int again = 0; again < 4; ++again) runtime.kernels().write(stream, Span::of(data), values);
-    stream.synchronize();
-  });
-  EXPECT_TRUE(errors[0] || errors[1]);
-  CudaWorld({.world_size = 2}, *gpus_).run([](Runtime& runtime) {
-    run_collectives(runtime, DType::float32);
-  });
-}
-
 TEST(CudaAbsent, Says_what_is_missing) {
   const RuntimeInfo* const info = find_runtime("cuda");
   ASSERT_NE(nullptr, info);
