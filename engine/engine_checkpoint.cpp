@@ -3,20 +3,12 @@
 #include <utility>
 
 #include "engine/checkpoint/checkpoint_store.h"
+#include "engine/checkpoint_options.h"
 #include "engine/engine_core.h"
-#include "engine/files/posix_file_system.h"
 #include "engine/patient_work.h"
 
 namespace zeroproof {
 namespace {
-
-FileSystem& files_of(const EngineCheckpointOptions& options) {
-  return options.files ? *options.files : posix_file_system();
-}
-
-ParallelRank rank_in(const ProcessGroup& group) {
-  return {.rank = group.rank(), .size = group.size()};
-}
 
 // Given ones, and that of all others for those.
 std::map<std::string, PartitionRule> rules_of(const ZeroParameters& parameters,

@@ -2,20 +2,12 @@
 #include <utility>
 
 #include "engine/checkpoint/shards.h"
+#include "engine/checkpoint_options.h"
 #include "engine/engine_core.h"
-#include "engine/files/posix_file_system.h"
 #include "engine/patient_work.h"
 
 namespace zeroproof {
 namespace {
-
-ParallelRank rank_in(const ProcessGroup& group) {
-  return {.rank = group.rank(), .size = group.size()};
-}
-
-FileSystem& files_of(const EngineCheckpointOptions& options) {
-  return options.files ? *options.files : posix_file_system();
-}
 
 // On the thread of the rank, whose tensors they are.
 ShardValues values_on(ZeroContext& context, const SideWork::Side& side) {

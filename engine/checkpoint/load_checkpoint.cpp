@@ -112,13 +112,7 @@ class Loader {
       if (auto right = check_names(saved, *options_.targets, path_); !right) return right;
       put_in_order_of_targets();
     }
-    const std::size_t wanted = options_.groups.size();
-    if (wanted == 0 || manifest_.groups.empty() || wanted == manifest_.groups.size()) return {};
-    return fail(
-        ErrorCode::usage,
-        fmt::format("{}: has {} parameter groups where this engine has {}; load it with the "
-                    "groups that it was saved with",
-                    path_, manifest_.groups.size(), wanted));
+    return check_groups(manifest_.groups.size(), options_.groups.size(), path_);
   }
 
   static bool is_weight(const StoredTensor& record) { return record.key == kWeightKey; }

@@ -114,12 +114,19 @@ std::vector<const ShardIndex::Stored*> ShardIndex::blocks_of(const Key& key, std
   return found;
 }
 
+Result<std::string> read_shard_file(FileSystem& files, const std::string& path,
+                                    const FileRecord& record) {
+  auto bytes = files.read(path, record.bytes);
+  if (!bytes) return damaged(path, bytes.error().reason);
+  if (record_of(*bytes) != record) return damaged(path, "its checksum does not match");
+  return std::move(*bytes);
+}
+
 Result<std::vector<double>> read_block(FileSystem& files, const std::string& path,
                                        const ShardIndex::Stored& stored) {
   const std::string at = path + "/" + stored.file;
-  const auto bytes = files.read(at, stored.block.file.bytes);
-  if (!bytes) return damaged(at, bytes.error().reason);
-  if (record_of(*bytes) != stored.block.file) return damaged(at, "its checksum does not match");
+  const auto bytes = read_shard_file(files, at, stored.block.file);
+  if (!bytes) return tl::unexpected(bytes.error());
   auto tensor = parse_tensor(*bytes, at);
   if (!tensor) return tl::unexpected(tensor.error());
   if (std::ssize(tensor->values) != stored.block.elements)

@@ -66,6 +66,9 @@ class ShardIndex {
   std::map<std::string, std::int64_t> steps_;
 };
 
+// The bytes of a file that a record describes. Error: names the file.
+Result<std::string> read_shard_file(FileSystem& files, const std::string& path,
+                                    const FileRecord& record);
 // The elements of a block, read and checked. Error: names the file.
 Result<std::vector<double>> read_block(FileSystem& files, const std::string& path,
                                        const ShardIndex::Stored& stored);

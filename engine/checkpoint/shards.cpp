@@ -76,14 +76,6 @@ class ShardSaver final : public CheckpointFolder {
   ShardPart part_;
 };
 
-Result<std::string> read_recorded(FileSystem& files, const std::string& path,
-                                  const FileRecord& record) {
-  auto text = files.read(path, record.bytes);
-  if (!text) return damaged(path, text.error().reason);
-  if (record_of(*text) != record) return damaged(path, "its checksum does not match");
-  return std::move(*text);
-}
-
 Result<Manifest> read_shards_manifest(FileSystem& files, const std::string& path,
                                       const ParallelRank& tensor) {
   const std::string at = fmt::format("{}/{}", path, kManifestFile);
@@ -124,7 +116,7 @@ Result<ShardLoad> ShardLoad::open(FileSystem& files, const std::string& folder,
   for (int data = 0; data < manifest->data_size; ++data) {
     const auto at = static_cast<std::size_t>(tensor.rank * manifest->data_size + data);
     const std::string file = *path + "/" + names[at];
-    const auto text = read_recorded(files, file, manifest->parts[at]);
+    const auto text = read_shard_file(files, file, manifest->parts[at]);
     if (!text) return tl::unexpected(text.error());
     auto part = parse_shard_part(*text, file);
     if (!part) return tl::unexpected(part.error());
@@ -152,7 +144,7 @@ Result<void> ShardLoad::check_names(const std::vector<StateShard>& shards) const
     (is_weight(key.second) ? saved.parameters : saved.optimizer_state)
         .insert(is_weight(key.second) ? key.first : key.first + "/" + key.second);
   for (const StateShard& shard : shards) {
-    if (numel(shard.sizes) == 0) continue;  // without elements nothing is stored
+    if (numel(shard.sizes) == 0) continue;  // it has no block
     (is_weight(shard.key) ? targets.parameters : targets.optimizer_state)
         .push_back({is_weight(shard.key) ? shard.parameter : shard.parameter + "/" + shard.key,
                     shard.sizes});
@@ -163,11 +155,7 @@ Result<void> ShardLoad::check_names(const std::vector<StateShard>& shards) const
 Result<void> ShardLoad::check(const std::vector<StateShard>& shards,
                               const std::vector<std::vector<std::string>>& groups) const {
   if (auto right = check_names(shards); !right) return right;
-  if (!head_.groups.empty() && !groups.empty() && head_.groups.size() != groups.size())
-    return fail(ErrorCode::usage,
-                fmt::format("{}: has {} parameter groups where this engine has {}; load it with "
-                            "the groups that it was saved with",
-                            path_, head_.groups.size(), groups.size()));
+  if (auto right = check_groups(head_.groups.size(), groups.size(), path_); !right) return right;
   for (const StateShard& shard : shards) {
     if (numel(shard.sizes) == 0) continue;
     const ShardIndex::Key key{shard.parameter, shard.key};

@@ -144,6 +144,14 @@ Result<void> check_names(const SavedNames& saved, const LoadTargets& targets,
   return check_same_names(saved.optimizer_state, targets.optimizer_state, path, "state");
 }
 
+Result<void> check_groups(std::size_t saved, std::size_t wanted, const std::string& path) {
+  if (wanted == 0 || saved == 0 || wanted == saved) return {};
+  return fail(ErrorCode::usage,
+              fmt::format("{}: has {} parameter groups where this engine has {}; load it with the "
+                          "groups that it was saved with",
+                          path, saved, wanted));
+}
+
 Result<void> check_steps(const TrainingState& state,
                          const std::vector<std::vector<std::string>>& groups,
                          const std::string& path) {

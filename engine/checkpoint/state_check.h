@@ -30,6 +30,9 @@ struct SavedNames {
 Result<void> check_names(const SavedNames& saved, const LoadTargets& targets,
                          const std::string& path);
 
+// As many parameter groups as the engine has, where both say how many (0: it does not).
+Result<void> check_groups(std::size_t saved, std::size_t wanted, const std::string& path);
+
 // Steps are equal within each group (P87); `groups` empty: one group of all.
 Result<void> check_steps(const TrainingState& state,
                          const std::vector<std::vector<std::string>>& groups,

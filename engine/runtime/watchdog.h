@@ -22,8 +22,8 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // The watched thread is inside such a call as long as this lives. Null: nobody watches. Of
-  // several at a time the outermost counts. `what` is static.
+  // The watched thread is inside such a call as long as this lives. Null: the call is not watched.
+  // Of several at a time the outermost counts. `what` is static.
   class Wait {
    public:
     Wait(Watchdog* watchdog, const char* what);

@@ -122,16 +122,11 @@ class BisectVerb final : public Verb {
     if (!process) return cannot(trial, process.error());
     const auto again = subject::repeat(**process, finding, subject::kConfirmingRuns);
     if (!again) return cannot(trial, again.error());
-    trial.text = (*process)->hello().version_line() + ": ";
-    if (again->same_runs > 0) {
-      trial.text += fmt::format("in {} of {} runs", again->same_runs, again->runs);
-      return Presence::present;
-    }
-    const bool has_other = again->verdict.is_finding();
-    trial.text += has_other ? "otherwise: " + again->verdict.signature
-                            : std::string(name_of(again->verdict.status));
-    const bool has_run = has_other || again->verdict.status == subject::Status::equal;
-    return has_run ? Presence::absent : Presence::cannot_run;
+    trial.text = subject::version_line((*process)->hello().versions) + ": " + again->text();
+    if (again->same_runs > 0) return Presence::present;
+    const subject::Verdict& verdict = again->verdict;
+    return verdict.is_finding() || verdict.status == subject::Status::equal ? Presence::absent
+                                                                            : Presence::cannot_run;
   }
 
   static Presence cannot(ReleaseTrial& trial, const Error& error) {

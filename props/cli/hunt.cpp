@@ -127,7 +127,7 @@ class HuntVerb final : public Verb {
     const auto document = std::make_shared<HuntDocument>(HuntDocument{
         .seed = session.common.seed,
         .engine = engine_text(),
-        .versions = hello.version_line(),
+        .versions = subject::version_line(hello.versions),
         .report = search(**subject, *cases, folder ? &*folder : nullptr, *options, session),
         .reproduce = reproducer(session)});
     subject->reset();
@@ -251,7 +251,8 @@ class HuntVerb final : public Verb {
           return tl::unexpected(ready.error());
         auto again = subject::repeat(*subject, finding, subject::kConfirmingRuns);
         if (!again) return tl::unexpected(again.error());
-        replayed->push_back({path, finding, subject->hello().version_line(), std::move(*again)});
+        replayed->push_back(
+            {path, finding, subject::version_line(subject->hello().versions), std::move(*again)});
       }
     }
     return VerbResult{

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/runtime/host/shared_files.h"
 #include "model/check.h"
 #include "props/interpreter/interpreter.h"
-#include "props/interpreter/shared_files.h"
 #include "props/reference/reference_target.h"
 #include "props/train/kept_files.h"
 #include "props/train/subject.h"

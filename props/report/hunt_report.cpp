@@ -108,10 +108,7 @@ OrderedJson json_of(const SubjectFinding& finding, const HuntDocument& document)
 // What became of a finding: "as before in 3 of 3 runs", "equal", "otherwise: …".
 std::string outcome_of(const ReplayedFinding& replayed) {
   const subject::Repetition& again = replayed.again;
-  if (again.same_runs > 0)
-    return fmt::format("as before in {} of {} runs", again.same_runs, again.runs);
-  if (!again.verdict.is_finding()) return std::string(name_of(again.verdict.status));
-  return "otherwise: " + again.verdict.signature;
+  return (again.same_runs > 0 ? "as before " : "") + again.text();
 }
 
 // As it is now.
@@ -126,7 +123,8 @@ SubjectFinding present(const ReplayedFinding& replayed) {
 std::string finding_text(const SubjectFinding& finding) {
   return fmt::format("FALSIFIED {} ({})\n  {}\n  {}: {}\n  {}\n{}", finding.verdict.signature,
                      novelty_of(finding), difference_of(finding), subject_of(finding),
-                     finding.version_line(), history_of(finding), program_of(finding));
+                     subject::version_line(finding.versions), history_of(finding),
+                     program_of(finding));
 }
 
 std::string hunt_text(const HuntDocument& document, const std::string& program) {
@@ -249,7 +247,8 @@ LocatedFindings located_findings(const HuntDocument& document) {
                    .source = finding.verdict.known ? finding.verdict.known->issue : "",
                    .level = finding.verdict.known ? FindingLevel::warning : FindingLevel::error,
                    .text = fmt::format("{}: {}", finding.verdict.signature, difference_of(finding)),
-                   .subject = fmt::format("{}, {}", subject_of(finding), finding.version_line()),
+                   .subject = fmt::format("{}, {}", subject_of(finding),
+                                          subject::version_line(finding.versions)),
                    .rank = finding.verdict.difference ? finding.verdict.difference->rank : -1,
                    .reproduce = document.reproduce(finding)});
   return all;

@@ -18,15 +18,12 @@ extern char** environ;
 namespace zeroproof::subject {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int kLookMs = 50;                   // how often a waiting caller looks around
 constexpr std::size_t kLineMax = 64U << 20U;  // more is no line of any protocol
 constexpr std::size_t kErrorLines = 20;       // that are kept
 constexpr std::size_t kErrorLineMax = 2'000;  // of each
-
-std::int64_t steady_ns() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
-}
 
 void close_end(int& end) {
   if (end >= 0) ::close(end);
@@ -133,10 +130,10 @@ ChildProcess::Outcome ChildProcess::next_line(const Patience& patience, std::str
 }
 
 ChildProcess::Outcome ChildProcess::wait_for_line(const Patience& patience, std::string& answer) {
-  const std::int64_t end_ns = steady_ns() + patience.limit_ns;
+  const auto end = Clock::now() + std::chrono::nanoseconds(patience.limit_ns);
   while (!take_line(answer)) {
     if (patience.should_stop && patience.should_stop()) return Outcome::stopped;
-    if (steady_ns() > end_ns) return Outcome::late;
+    if (Clock::now() > end) return Outcome::late;
     // What it wrote before its end is there to be read: its children may hold the pipe open.
     if (has_ended()) {
       look(0);

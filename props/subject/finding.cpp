@@ -44,7 +44,7 @@ auto rank_of(const SubjectFinding& finding) {
   std::string line = program::program_line(finding.program);
   const std::size_t size = line.size();
   return std::tuple(finding.is_flaky(), !finding.is_minimized(), size, std::move(line),
-                    finding.seed, finding.case_number, finding.version_line());
+                    finding.seed, finding.case_number, version_line(finding.versions));
 }
 
 // Reads what finding_json wrote; a member that is missing or of another type throws.
@@ -76,13 +76,6 @@ SubjectFinding read(const OrderedJson& document, std::string_view where) {
 std::uint64_t SubjectFinding::cases() const {
   return std::accumulate(seen.begin(), seen.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const auto& one) { return sum + one.second; });
-}
-
-std::string SubjectFinding::version_line() const {
-  std::string line;
-  for (const auto& [name, version] : versions)
-    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", name, version);
-  return line;
 }
 
 std::string SubjectFinding::file_stem() const {

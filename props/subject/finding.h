@@ -18,9 +18,9 @@ inline constexpr std::string_view kFindingSchema = "zeroproof.subject_finding/1"
 // A program that an engine trains wrongly: the smallest known of its signature.
 struct SubjectFinding {
   std::string engine;
-  std::vector<std::string> settings;                          // NAME=VALUE
-  std::vector<std::pair<std::string, std::string>> versions;  // what the program ran on
-  Verdict verdict;                                            // of the program
+  std::vector<std::string> settings;  // NAME=VALUE
+  Versions versions;                  // what the program ran on
+  Verdict verdict;                    // of the program
   std::uint64_t seed = 0;
   std::uint64_t case_number = 0;  // that it was first seen in
   program::Program program;
@@ -34,7 +34,6 @@ struct SubjectFinding {
   bool is_flaky() const { return same_runs < runs; }
   bool is_minimized() const { return statements_before != 0; }
   std::uint64_t cases() const;  // all that were seen
-  std::string version_line() const;
   // "gradients-at-step-1a2b3c4d": the same for one engine, its settings and Verdict::group.
   std::string file_stem() const;
 };

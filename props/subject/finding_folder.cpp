@@ -69,8 +69,8 @@ Result<FindingFolder> FindingFolder::open(const std::string& path) {
   return FindingFolder(path);
 }
 
-std::string FindingFolder::file_of(const SubjectFinding& finding) const {
-  return fmt::format("{}/{}.json", path_, finding.file_stem());
+std::string FindingFolder::file_of(const std::string& stem) const {
+  return fmt::format("{}/{}.json", path_, stem);
 }
 
 Result<std::vector<SubjectFinding>> FindingFolder::load() const {
@@ -78,17 +78,18 @@ Result<std::vector<SubjectFinding>> FindingFolder::load() const {
 }
 
 Result<std::optional<SubjectFinding>> FindingFolder::find(const std::string& stem) const {
-  const std::string path = fmt::format("{}/{}.json", path_, stem);
+  const std::string path = file_of(stem);
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::optional<SubjectFinding>();
   return read_finding(path).map([](SubjectFinding one) { return std::optional(std::move(one)); });
 }
 
 Result<void> FindingFolder::save(SubjectFinding& finding) const {
-  const auto there = find(finding.file_stem());
+  const std::string stem = finding.file_stem();
+  const auto there = find(stem);
   if (!there) return tl::unexpected(there.error());
   if (*there) finding = merged(**there, finding);
-  return write_file_atomically(file_of(finding), finding_json(finding));
+  return write_file_atomically(file_of(stem), finding_json(finding));
 }
 
 Result<SearchProgress> FindingFolder::progress(const std::string& search) const {

@@ -27,7 +27,7 @@ class FindingFolder {
   static Result<FindingFolder> open(const std::string& path);
 
   const std::string& path() const { return path_; }
-  std::string file_of(const SubjectFinding& finding) const;
+  std::string file_of(const std::string& stem) const;
 
   // In the order of their files' names.
   Result<std::vector<SubjectFinding>> load() const;

@@ -262,6 +262,12 @@ void SubjectHunt::save_all() {
     report_.problem = saved.error();
 }
 
+std::string Repetition::text() const {
+  if (same_runs > 0) return fmt::format("in {} of {} runs", same_runs, runs);
+  return verdict.is_finding() ? "otherwise: " + verdict.signature
+                              : std::string(name_of(verdict.status));
+}
+
 Result<Repetition> repeat(SubjectProcess& subject, const SubjectFinding& finding, int runs) {
   Repetition repetition;
   while (repetition.runs < runs) {

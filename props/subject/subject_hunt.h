@@ -110,6 +110,8 @@ struct Repetition {
   int runs = 0;
   int same_runs = 0;
   Verdict verdict;
+
+  std::string text() const;  // "in 3 of 3 runs", "otherwise: SIGNATURE", "equal"
 };
 Result<Repetition> repeat(SubjectProcess& subject, const SubjectFinding& finding, int runs);
 

@@ -70,13 +70,6 @@ std::vector<std::pair<std::string, std::string>> package_variables(const Subject
   return {{"PYTHONPATH", path}};
 }
 
-std::string Hello::version_line() const {
-  std::string line;
-  for (const auto& [name, version] : versions)
-    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", name, version);
-  return line;
-}
-
 Result<std::unique_ptr<SubjectProcess>> SubjectProcess::start(SubjectCommand command,
                                                               std::function<bool()> should_stop) {
   auto subject = std::make_unique<SubjectProcess>(std::move(command), std::move(should_stop));

@@ -32,10 +32,8 @@ std::vector<std::pair<std::string, std::string>> package_variables(const Subject
 // The first line of a subject.
 struct Hello {
   std::string engine;
-  std::vector<std::pair<std::string, std::string>> versions;  // by name
-  std::string capabilities;                                   // a document
-
-  std::string version_line() const;  // "torch 2.15.0, deepspeed 0.19.8"
+  Versions versions;         // by name
+  std::string capabilities;  // a document
 };
 
 // An engine that is not ours, in processes of its own, which runs programs. A subject that died or

@@ -84,6 +84,13 @@ Result<Verdict> verdict_of(const OrderedJson& document, std::string_view where) 
 
 }  // namespace
 
+std::string version_line(const Versions& versions) {
+  std::string line;
+  for (const auto& [name, version] : versions)
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", name, version);
+  return line;
+}
+
 Result<Verdict> parse_answer(std::string_view line, std::uint64_t id) {
   const OrderedJson document = OrderedJson::parse(line, nullptr, false);
   if (!document.is_object())

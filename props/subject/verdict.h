@@ -5,10 +5,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "zeroproof/model/result.h"
 
 namespace zeroproof::subject {
+
+// What a program runs on: versions by name.
+using Versions = std::vector<std::pair<std::string, std::string>>;
+std::string version_line(const Versions& versions);  // "torch 2.15.0, deepspeed 0.19.8"
 
 // What became of one program on a subject, beside plain PyTorch (docs/SUBJECTS.md).
 enum class Status : std::uint8_t {

@@ -2,16 +2,7 @@
 
 import types
 
-METHODS = (
-    "enter_backward",
-    "exit_backward",
-    "reset_for_new_step",
-    "should_refresh_expected_hook_count",
-    "reenter_backward_if_needed",
-    "queue_post_backward_callback",
-    "update_hook_state_and_maybe_run_epilogue",
-    "run_grad_acc_post_hooks",
-)
+from zeroproof_subject.policy.server import METHODS
 
 
 class ManagerPolicy:

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <mutex>
 
 #include "engine/checkpoint/shard_blocks.h"
 #include "engine/checkpoint/shards.h"
+#include "engine/runtime/host/shared_files.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/memory_file_system.h"
 #include "tests/engine/support/small_models.h"
@@ -19,70 +19,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Ranks write at a time.
-class SharedMemoryFiles final : public FileSystem {
- public:
-  MemoryFileSystem& inner() { return inner_; }
-
-  FileResult<std::unique_ptr<WritableFile>> create(const std::string& path) override {
-    const std::lock_guard lock(mutex_);
-    auto file = inner_.create(path);
-    if (!file) return tl::unexpected(file.error());
-    return std::make_unique<File>(std::move(*file), mutex_);
-  }
-  FileResult<std::string> read(const std::string& path, std::uint64_t bytes_max) override {
-    const std::lock_guard lock(mutex_);
-    auto bytes = inner_.read(path, bytes_max);
-    if (bytes) largest_read_ = std::max(largest_read_, bytes->size());
-    return bytes;
-  }
-  FileResult<std::vector<std::string>> list(const std::string& folder) override {
-    const std::lock_guard lock(mutex_);
-    return inner_.list(folder);
-  }
-  bool exists(const std::string& path) override {
-    const std::lock_guard lock(mutex_);
-    return inner_.exists(path);
-  }
-  FileResult<void> make_folders(const std::string& path) override {
-    const std::lock_guard lock(mutex_);
-    return inner_.make_folders(path);
-  }
-  FileResult<void> rename(const std::string& from, const std::string& to) override {
-    const std::lock_guard lock(mutex_);
-    return inner_.rename(from, to);
-  }
-  FileResult<void> remove_all(const std::string& path) override {
-    const std::lock_guard lock(mutex_);
-    return inner_.remove_all(path);
-  }
-  FileResult<void> sync_folder(const std::string& path) override {
-    const std::lock_guard lock(mutex_);
-    return inner_.sync_folder(path);
-  }
-
- private:
-  class File final : public WritableFile {
-   public:
-    File(std::unique_ptr<WritableFile> inner, std::mutex& mutex)
-        : inner_(std::move(inner)), mutex_(mutex) {}
-    FileResult<std::size_t> write_some(std::string_view bytes) override {
-      const std::lock_guard lock(mutex_);
-      return inner_->write_some(bytes);
-    }
-    FileResult<void> sync() override {
-      const std::lock_guard lock(mutex_);
-      return inner_->sync();
-    }
-
-   private:
-    std::unique_ptr<WritableFile> inner_;
-    std::mutex& mutex_;
-  };
-
-  std::mutex mutex_;
-  MemoryFileSystem inner_;
-  std::size_t largest_read_ = 0;
+// Of ranks that are threads.
+struct SharedMemoryFiles {
+  MemoryFileSystem inner;
+  SharedFiles shared{inner};
 };
 
 struct ShardCase {
@@ -154,10 +94,10 @@ TEST(Shards, Are_loaded_by_any_number_of_ranks_and_any_stage) {
     for (const ShardCase& saved : {ShardCase{1, 0}, {2, 1}, {3, 2}, {4, 3}, {3, 0}}) {
       SharedMemoryFiles files;
       const auto save = [&](Engine& engine) {
-        return engine.save_checkpoint("run", shards_in(files));
+        return engine.save_checkpoint("run", shards_in(files.shared));
       };
       const auto load = [&](Engine& engine) {
-        return engine.load_checkpoint("run", shards_in(files));
+        return engine.load_checkpoint("run", shards_in(files.shared));
       };
       const ShardOutcome wanted = run_engine({saved.ranks, saved.stage, optimizer}, 2, save, 0);
       for (const std::string& error : wanted.errors) EXPECT_EQ("", error);
@@ -179,10 +119,10 @@ TEST(Shards, Go_on_as_if_nothing_had_been_saved) {
     SharedMemoryFiles files;
     const ShardCase of{2, stage};
     const auto save = [&](Engine& engine) {
-      return engine.save_checkpoint("run", shards_in(files));
+      return engine.save_checkpoint("run", shards_in(files.shared));
     };
     const auto load = [&](Engine& engine) {
-      return engine.load_checkpoint("run", shards_in(files));
+      return engine.load_checkpoint("run", shards_in(files.shared));
     };
     const ShardOutcome straight = run_engine(of, 2, save, 2);
     expect_same(straight.parameters, run_engine(of, 0, load, 2).parameters);
@@ -193,14 +133,18 @@ TEST(Shards, Are_told_from_whole_tensors) {
   SharedMemoryFiles files;
   const ShardCase of{2, 2};
   run_engine(
-      of, 1, [&](Engine& engine) { return engine.save_checkpoint("run", shards_in(files)); }, 0);
+      of, 1, [&](Engine& engine) { return engine.save_checkpoint("run", shards_in(files.shared)); },
+      0);
   const auto as_whole = run_engine(
-      of, 0, [&](Engine& engine) { return engine.load_checkpoint("run", {.files = &files}); }, 0);
+      of, 0,
+      [&](Engine& engine) { return engine.load_checkpoint("run", {.files = &files.shared}); }, 0);
   EXPECT_THAT(as_whole.errors[0], HasSubstr("load it with the layout of shards"));
   run_engine(
-      of, 1, [&](Engine& engine) { return engine.save_checkpoint("whole", {.files = &files}); }, 0);
+      of, 1,
+      [&](Engine& engine) { return engine.save_checkpoint("whole", {.files = &files.shared}); }, 0);
   const auto as_shards = run_engine(
-      of, 0, [&](Engine& engine) { return engine.load_checkpoint("whole", shards_in(files)); }, 0);
+      of, 0,
+      [&](Engine& engine) { return engine.load_checkpoint("whole", shards_in(files.shared)); }, 0);
   EXPECT_THAT(as_shards.errors[0], HasSubstr("load it with the universal layout"));
 }
 
@@ -208,21 +152,23 @@ TEST(Shards, That_are_damaged_change_nothing) {
   SharedMemoryFiles files;
   const ShardCase of{2, 3};
   run_engine(
-      of, 2, [&](Engine& engine) { return engine.save_checkpoint("run", shards_in(files)); }, 0);
+      of, 2, [&](Engine& engine) { return engine.save_checkpoint("run", shards_in(files.shared)); },
+      0);
   const ShardOutcome fresh = run_engine(
       of, 0, [](Engine&) { return Result<void>(); }, 0);
   int damaged = 0;
-  for (const std::string& path : files.inner().all_files()) {
-    const std::string right = files.inner().bytes_of(path);
+  for (const std::string& path : files.inner.all_files()) {
+    const std::string right = files.inner.bytes_of(path);
     for (const bool is_cut : {false, true}) {
       std::string wrong = right;
       if (is_cut)
         wrong.resize(right.size() / 2);
       else
         wrong[right.size() / 2] = static_cast<char>(wrong[right.size() / 2] ^ 4);
-      files.inner().set_bytes(path, wrong);
+      files.inner.set_bytes(path, wrong);
       const auto loaded = run_engine(
-          of, 0, [&](Engine& engine) { return engine.load_checkpoint("run", shards_in(files)); },
+          of, 0,
+          [&](Engine& engine) { return engine.load_checkpoint("run", shards_in(files.shared)); },
           0);
       EXPECT_TRUE(std::ranges::any_of(loaded.errors, [&](const std::string& error) {
         return error.find(path.substr(path.rfind('/'))) != std::string::npos;
@@ -231,7 +177,7 @@ TEST(Shards, That_are_damaged_change_nothing) {
       expect_same(fresh.parameters, loaded.parameters);
       ++damaged;
     }
-    files.inner().set_bytes(path, right);
+    files.inner.set_bytes(path, right);
   }
   EXPECT_LT(20, damaged);
 }
@@ -257,8 +203,8 @@ TEST(Shards, Hold_no_more_than_a_block) {
   ShardState state{.shards = {{"w", "fp32", {kElements}, 0, Span::of(memory)}},
                    .steps = {{"w", 3}},
                    .data = {0, 1}};
-  ASSERT_TRUE(save_shards(state, values, files, "run", {}));
-  const auto load = ShardLoad::open(files, "run", "", {});
+  ASSERT_TRUE(save_shards(state, values, files.shared, "run", {}));
+  const auto load = ShardLoad::open(files.shared, "run", "", {});
   ASSERT_TRUE(load) << load.error().text;
   EXPECT_EQ(3, load->steps().at("w"));
   const auto right = load->check(state.shards, {});

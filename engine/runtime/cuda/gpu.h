@@ -94,7 +94,7 @@ class Gpu {
   // The host waits; `while_waiting` is told now and then how long it has, and may throw.
   void synchronize(StreamEvent event);
   std::function<void(std::int64_t waited_ms)> while_waiting;
-  // Of the rank at work; null: nobody watches.
+  // Of the rank at work; null: its calls are not watched.
   Watchdog* watchdog = nullptr;
 
   // Copies of the host's bytes to the GPU on a queue, through pinned memory: the host waits for

@@ -147,7 +147,7 @@ void NcclClique::abort(const std::string& reason) {
 // thread is still inside of, so that thread gets the time to leave: only one that waits for a peer
 // needs longer, and nothing but the end frees it. What an abort frees waits for all kernels of the
 // GPU, those of the other communicator too: both at once.
-// False: some are left behind.
+// False: NCCL still runs for some, which stay allocated.
 bool NcclClique::end(ncclResult_t (*ends)(ncclComm_t)) {
   constexpr std::chrono::seconds kLongestEnd{30};
   std::vector<std::function<void()>> works;

@@ -53,7 +53,7 @@ class NcclClique {
   bool is_dead();
   // Ends what the kernels of all ranks do, their meetings, and the communicators (ncclCommAbort).
   // Once; also while a rank is inside a call of NCCL: nothing else ends one that waits for a peer.
-  // Returns in time, though NCCL may not: then its communicators are left behind.
+  // Returns in time; communicators that NCCL does not end by then stay allocated.
   void abort(const std::string& reason);
 
  private:

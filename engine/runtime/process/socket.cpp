@@ -194,7 +194,7 @@ void Socket::shut_down() {
 
 namespace {
 
-// errno says why there is none: ETIMEDOUT where nobody answered within the time.
+// errno says why there is none: ETIMEDOUT where no answer came within the time.
 std::optional<Socket> connect_once(const addrinfo& address, int at_most_ms) {
   const int descriptor = open_socket(address);
   if (descriptor < 0) return std::nullopt;

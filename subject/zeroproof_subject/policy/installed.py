@@ -12,20 +12,9 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from zeroproof_subject.policy.server import COUNTERS, Host
+from zeroproof_subject.policy.server import COUNTERS, METHODS, Host
 from zeroproof_subject.policy.stand_in import StandInEngine, autograd_of
 
-# The methods of the manager that zeroproof watches.
-METHODS = (
-    "enter_backward",
-    "exit_backward",
-    "reset_for_new_step",
-    "should_refresh_expected_hook_count",
-    "reenter_backward_if_needed",
-    "queue_post_backward_callback",
-    "update_hook_state_and_maybe_run_epilogue",
-    "run_grad_acc_post_hooks",
-)
 MANAGER = "BackwardHookStateManager"
 
 

@@ -21,6 +21,18 @@ COUNTERS = (
     "post_backward_callback_graph_task_id",
 )
 
+# The methods of the manager that zeroproof watches.
+METHODS = (
+    "enter_backward",
+    "exit_backward",
+    "reset_for_new_step",
+    "should_refresh_expected_hook_count",
+    "reenter_backward_if_needed",
+    "queue_post_backward_callback",
+    "update_hook_state_and_maybe_run_epilogue",
+    "run_grad_acc_post_hooks",
+)
+
 
 class HostError(BaseException):
     """The host's answer is an exception. A policy lets it pass: it is no Exception."""

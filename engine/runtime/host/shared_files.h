@@ -7,7 +7,7 @@
 
 #include "zeroproof/engine/files/file_system.h"
 
-namespace zeroproof::program {
+namespace zeroproof {
 
 // A file system for ranks that are threads: one call at a time.
 class SharedFiles final : public FileSystem {
@@ -31,4 +31,4 @@ class SharedFiles final : public FileSystem {
   std::mutex mutex_;
 };
 
-}  // namespace zeroproof::program
+}  // namespace zeroproof

@@ -1,8 +1,8 @@
-#include "props/interpreter/shared_files.h"
+#include "engine/runtime/host/shared_files.h"
 
 #include <utility>
 
-namespace zeroproof::program {
+namespace zeroproof {
 
 class SharedFiles::File final : public WritableFile {
  public:
@@ -65,4 +65,4 @@ FileResult<void> SharedFiles::sync_folder(const std::string& path) {
   return inner_.sync_folder(path);
 }
 
-}  // namespace zeroproof::program
+}  // namespace zeroproof
