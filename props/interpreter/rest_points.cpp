@@ -16,12 +16,19 @@ bool is_at_rest(const EngineState& engine) {
          engine.owes == EngineState::Owes::none && !engine.tiled;
 }
 
-// Frames that were skipped leave what they have gathered to the next forward, or a step, and
-// weights that modules return stay whole until then.
+// Frames that were skipped leave what they have gathered to the next forward, or a step of the
+// model, and weights that modules return stay whole until then.
 bool frees_at_once(const State& state) {
   return !state.program->world.skips_frames &&
          std::ranges::none_of(state.program->models,
                               [](const Model& model) { return traits_of(model).returns_weights; });
+}
+
+// A step() within a window only counts.
+bool steps_model(const State& state, const Statement& statement) {
+  const auto* const step = as<Step>(statement);
+  return step && (state.is_boundary(state.engines.at(step->engine)) ||
+                  !state.config().managed_gradient_accumulation);
 }
 
 // Whether every backward that its graph can have has been.
@@ -57,13 +64,15 @@ std::set<std::size_t> rest_points(const Program& program, const Contract& contra
   ZP_CHECK(typestate, "the program has a contract");
   for (std::size_t i = 0; i < program.body.size(); ++i) {
     const Statement& statement = program.body[i];
+    const bool is_model_step = steps_model(typestate->state(), statement);
     ZP_CHECK(typestate->apply(statement), "the program has a contract");
     const auto* const drop = as<Drop>(statement);
     if (drop && drop->rank) break;  // the others have the graph as long as they run
     if (contract.of(statement).is_refused()) continue;
     const bool is_step = as<Step>(statement) != nullptr;
     has_begun = !is_step && (has_begun || any_statement({statement}, begins_pass));
-    const bool is_done = is_step || (!has_begun && frees_at_once(typestate->state()));
+    const bool is_done =
+        is_model_step || ((is_step || !has_begun) && frees_at_once(typestate->state()));
     if (is_done && is_at_rest(typestate->state())) points.insert(i);
   }
   return points;

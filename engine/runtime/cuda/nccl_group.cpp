@@ -311,9 +311,15 @@ std::optional<std::string> NcclGroup::oldest_known() const {
   const auto oldest = issued_.oldest();
   if (!oldest) return std::nullopt;
   const auto& [number, of] = *oldest;
-  return fmt::format("{} group [{}], collective {}: {} of {} {}", host::group_name(kind()),
-                     fmt::join(ranks(), ", "), number, host::collective_name(of.op), of.elements,
-                     dtype_name(of.dtype));
+  std::string text = fmt::format("{} group [{}], collective {}: {} of {} {}",
+                                 host::group_name(kind()), fmt::join(ranks(), ", "), number,
+                                 host::collective_name(of.op), of.elements, dtype_name(of.dtype));
+  if (!peers_) return text;
+  std::vector<int> absent = clique_->peers()->barrier.absent();
+  for (int& rank : absent) rank = ranks()[static_cast<std::size_t>(rank)];
+  if (!absent.empty())
+    text += fmt::format("; the GPU of rank {} has not come to it", fmt::join(absent, ", "));
+  return text;
 }
 
 void NcclGroup::abort(const std::string& reason) {

@@ -79,10 +79,28 @@ std::size_t PeerBarrier::flag_count() const {
   return members_.size() * Gpu::kRoles * static_cast<std::size_t>(kNumbers) * members_.size();
 }
 
-std::uint32_t* PeerBarrier::flag(int owner, std::size_t role, int number, int writer) {
+std::uint32_t* PeerBarrier::flag(int owner, std::size_t role, int number, int writer) const {
   const std::size_t row = (static_cast<std::size_t>(owner) * Gpu::kRoles + role) * kNumbers +
                           static_cast<std::size_t>(number);
   return flags_ + row * members_.size() + writer;
+}
+
+// A rank that has come writes the flags of all others, and those clear them as they leave.
+bool PeerBarrier::waits(int rank) const {
+  for (int owner = 0; std::cmp_less(owner, members_.size()); ++owner)
+    for (std::size_t role = 0; role < Gpu::kRoles; ++role)
+      for (int number = 0; number < kNumbers; ++number)
+        if (std::atomic_ref(*flag(owner, role, number, rank)).load(std::memory_order_relaxed) != 0)
+          return true;
+  return false;
+}
+
+std::vector<int> PeerBarrier::absent() const {
+  std::vector<int> ranks;
+  for (int rank = 0; std::cmp_less(rank, members_.size()); ++rank)
+    if (!waits(rank)) ranks.push_back(rank);
+  if (ranks.size() == members_.size()) ranks.clear();
+  return ranks;
 }
 
 bool PeerBarrier::are_idle() const {

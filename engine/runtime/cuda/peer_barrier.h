@@ -36,6 +36,9 @@ class PeerBarrier {
   // Later work on `queue` runs after the work that every rank has queued before this meeting.
   // GroupAborted after a release.
   void meet(int rank, cudaStream_t queue, int number);
+  // The ranks whose queues have not come to a meeting in which others wait now. A look without
+  // synchronisation, for messages; empty where no rank waits, and after a release.
+  std::vector<int> absent() const;
   // Ends every wait from now on, also of replays. Once.
   void release();
 
@@ -45,7 +48,8 @@ class PeerBarrier {
     std::mutex calls;
   };
 
-  std::uint32_t* flag(int owner, std::size_t role, int number, int writer);
+  std::uint32_t* flag(int owner, std::size_t role, int number, int writer) const;
+  bool waits(int rank) const;
   std::size_t flag_count() const;
   void set_until(const std::stop_token& stop);
   bool are_idle() const;

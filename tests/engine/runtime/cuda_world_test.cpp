@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/runtime/registry.h"
+#include "tests/engine/runtime/text_of_error.h"
 #include "zeroproof/engine/runtime/cuda/cuda_world.h"
 #include "zeroproof/engine/runtime/fault.h"
 #include "zeroproof/model/nn/init.h"
@@ -316,6 +317,63 @@ TEST_F(CudaRuntime, Names_the_collective_that_a_rank_left_out) {
   }
   EXPECT_THAT(text, HasSubstr("rank 0 waited"));
   EXPECT_THAT(text, HasSubstr("data group [0, 1], collective 8: all_reduce of 77 float32"));
+}
+
+// A GPU that is busy for longer than the time-out, as one whose kernel spins: its host has queued
+// the collective, its queue does not come to it.
+TEST_F(CudaRuntime, Names_a_stalled_gpu_and_the_collective_that_it_does_not_reach) {
+  if (gpus_->count() < 2) GTEST_SKIP() << "needs two GPUs";
+  constexpr std::int64_t kElements = std::int64_t{1} << 32;  // 34 GB: at least 7 ms a launch
+  constexpr int kLaunches = 900;  // the driver's queue takes as many without a wait of the host
+  const auto errors =
+      CudaWorld({.world_size = 2, .timeout_ms = 1'500}, *gpus_).try_run([](Runtime& runtime) {
+        run_collectives(runtime, DType::float32);
+        Stream& stream = runtime.stream(StreamRole::compute);
+        Kernels& kernels = runtime.kernels();
+        if (runtime.rank() == 1) {
+          const Tensor huge = runtime.memory().allocate(kElements, DType::float64);
+          for (int i = 0; i < kLaunches; ++i) kernels.fill(stream, Span::of(huge), i);
+        }
+        const Tensor data = runtime.memory().allocate(77, DType::float32);
+        runtime.group(GroupKind::data).all_reduce(stream, Span::of(data), ReduceOp::sum);
+        stream.synchronize();
+      });
+  // Whichever host lost its patience first says so; the other one is only told to end.
+  ASSERT_TRUE(errors[0] && errors[1]);
+  EXPECT_THAT(text_of(errors[0]) + text_of(errors[1]),
+              HasSubstr("collective 8: all_reduce of 77 float32; "
+                        "the GPU of rank 1 has not come to it"));
+  // The next world finds both GPUs idle, and working communicators.
+  CudaWorld({.world_size = 2}, *gpus_).run([](Runtime& runtime) {
+    run_collectives(runtime, DType::float32);
+  });
+}
+
+// Every host would wait inside the driver: numbers of the host are copied behind a collective that
+// cannot end, because the ranks issued different ones.
+TEST_F(CudaRuntime, Ends_ranks_that_write_behind_a_mismatch) {
+  if (gpus_->count() < 2) GTEST_SKIP() << "needs two GPUs";
+  const auto errors =  // of a world that has gone when the next one wants its GPUs
+      CudaWorld({.world_size = 2, .timeout_ms = 1'500, .collectives = CudaCollectives::nccl},
+                *gpus_)
+          .try_run([](Runtime& runtime) {
+            Stream& stream = runtime.stream(StreamRole::compute);
+            constexpr std::int64_t kElements = std::int64_t{1} << 20;
+            const Tensor data = runtime.memory().allocate(kElements, DType::float32);
+            ProcessGroup& group = runtime.group(GroupKind::data);
+            group.all_reduce(stream, Span::of(data), ReduceOp::sum);
+            if (runtime.rank() == 0)
+              group.all_reduce(stream, Span::of(data), ReduceOp::sum);
+            else
+              group.broadcast(stream, Span::of(data), 0);
+            const Values values(kElements, 1.0);
+            for (int i = 0; i < 8; ++i) runtime.kernels().write(stream, Span::of(data), values);
+            stream.synchronize();
+          });
+  EXPECT_TRUE(errors[0] || errors[1]);
+  CudaWorld({.world_size = 2}, *gpus_).run([](Runtime& runtime) {
+    run_collectives(runtime, DType::float32);
+  });
 }
 
 TEST(CudaAbsent, Says_what_is_missing) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "engine/runtime/host/rendezvous.h"
+#include "tests/engine/runtime/text_of_error.h"
 #include "zeroproof/model/usage_error.h"
 
 namespace zeroproof {
@@ -29,15 +30,6 @@ void all_reduce(Runtime& runtime, std::int64_t elements = 1) {
   const Span data = number_on(runtime, keep, 1.0, elements);
   runtime.group(GroupKind::data)
       .all_reduce(runtime.stream(StreamRole::compute), data, ReduceOp::sum);
-}
-
-std::string text_of(const std::exception_ptr& error) {
-  if (!error) return "";
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    return known.what();
-  }
 }
 
 template <class Error>
