@@ -182,6 +182,26 @@ Result<void> CheckpointFolder::write(const std::string& name, std::string_view b
   return {};
 }
 
+Result<FileRecord> CheckpointFolder::write_pieces(
+    const std::string& name, const std::function<Result<void>(const Append&)>& fill) {
+  const std::string path = saving_ + "/" + name;
+  auto file = files_.create(path);
+  if (!file) return cannot_write_checkpoint(path, file.error());
+  FileRecord record;
+  RunningChecksum checksum;
+  const auto filled = fill([&](std::string_view piece) -> Result<void> {
+    checksum.add(piece);
+    record.bytes += piece.size();
+    if (auto put = write_all(**file, piece); !put)
+      return cannot_write_checkpoint(path, put.error());
+    return {};
+  });
+  if (!filled) return tl::unexpected(filled.error());
+  if (auto synced = (*file)->sync(); !synced) return cannot_write_checkpoint(path, synced.error());
+  record.checksum = checksum.text();
+  return record;
+}
+
 Result<void> CheckpointFolder::sync_folder(const std::string& path) {
   if (auto synced = files_.sync_folder(path); !synced)
     return cannot_write_checkpoint(path, synced.error());

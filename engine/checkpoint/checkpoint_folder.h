@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -35,6 +36,10 @@ class CheckpointFolder {
   virtual Result<void> write_part() = 0;
   // A file below the checkpoint, in a folder that make_folder() made.
   Result<void> write(const std::string& name, std::string_view bytes);
+  // The same in pieces, which `fill` gives to its argument; for files that are larger than memory.
+  using Append = std::function<Result<void>(std::string_view piece)>;
+  Result<FileRecord> write_pieces(const std::string& name,
+                                  const std::function<Result<void>(const Append&)>& fill);
   // Seen by the leader only once it and what it names are durable: it finishes the checkpoint by
   // it.
   Result<void> write_part_record(const std::string& name, const std::string& text);

@@ -174,6 +174,13 @@ std::vector<ParallelPlace> places_of(int tensor_size, int expert_size) {
   return places;
 }
 
+std::vector<std::string> part_files(int tensor_size, int expert_size) {
+  std::vector<std::string> names;
+  for (const ParallelPlace& place : places_of(tensor_size, expert_size))
+    names.push_back(part_file(place));
+  return names;
+}
+
 std::string part_text(const PartManifest& part) {
   json tensors = json::array();
   for (const StoredTensor& record : part) {

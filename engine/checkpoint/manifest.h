@@ -54,6 +54,8 @@ struct Manifest {
 // The place of each part, in the order of `parts`.
 std::vector<ParallelPlace> places_of(int tensor_size, int expert_size);
 
+std::vector<std::string> part_files(int tensor_size, int expert_size);
+
 // Each with its own checksum. `path` is for messages; code unreadable.
 std::string part_text(const PartManifest& part);
 Result<PartManifest> parse_part(std::string_view text, const std::string& path);

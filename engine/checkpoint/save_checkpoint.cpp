@@ -12,20 +12,13 @@
 namespace zeroproof {
 namespace {
 
-std::vector<std::string> part_files_of(const SaveOptions& options) {
-  std::vector<std::string> names;
-  for (const ParallelPlace& place : places_of(options.place.tensor.size, options.place.expert.size))
-    names.push_back(part_file(place));
-  return names;
-}
-
 // One rank's work: a file for each of its tensors.
 class Saver final : public CheckpointFolder {
  public:
   Saver(const TrainingState& state, FileSystem& files, std::string folder,
         const SaveOptions& options)
       : CheckpointFolder(files, std::move(folder), options, head_of(state, options),
-                         part_files_of(options)),
+                         part_files(options.place.tensor.size, options.place.expert.size)),
         state_(state) {}
 
  private:
@@ -44,19 +37,9 @@ class Saver final : public CheckpointFolder {
     return write_part_record(part_file(options_.place), part_text(part));
   }
 
-  // What every rank has alike is written by the first.
-  bool is_written_here(const StoredTensor& record) const {
-    const auto found = state_.partition_rules.find(record.parameter);
-    const bool has_rule = found != state_.partition_rules.end();
-    const bool is_part = is_shaped_as_parameter(record.key);
-    const bool is_expert = is_part && has_rule && found->second.experts > 0;
-    const bool is_cut = is_part && has_rule && found->second.kind != PartitionKind::replicated;
-    return (is_expert || options_.place.expert.rank == 0) &&
-           (is_cut || options_.place.tensor.rank == 0);
-  }
-
   Result<void> write_tensor(const FullTensor& tensor, StoredTensor record, PartManifest& part) {
-    if (!is_written_here(record)) return {};
+    if (!is_written_by(options_.place, state_.partition_rules, record.parameter, record.key))
+      return {};
     const std::string folder = parameter_folder(record.parameter);
     if (auto made = make_folder(folder); !made) return made;
     const std::string bytes = tensor_bytes(tensor, options_.dtype);

@@ -50,6 +50,14 @@ std::string shard_part_file(int data_rank, const ParallelRank& tensor) {
   return place_of(data_rank, tensor) + ".json";
 }
 
+std::vector<std::string> shard_part_files(int tensor_size, int data_size) {
+  std::vector<std::string> names;
+  for (int tensor = 0; tensor < tensor_size; ++tensor)
+    for (int data = 0; data < data_size; ++data)
+      names.push_back(shard_part_file(data, {tensor, tensor_size}));
+  return names;
+}
+
 std::string block_file(int data_rank, const ParallelRank& tensor, std::size_t block) {
   return fmt::format("{}/{}.tensor", place_of(data_rank, tensor), block);
 }

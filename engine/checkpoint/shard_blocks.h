@@ -37,6 +37,8 @@ struct ShardPart {
 };
 
 std::string shard_part_file(int data_rank, const ParallelRank& tensor);  // "shards.tp0.dp1.json"
+// All of them, in the order of a manifest's parts.
+std::vector<std::string> shard_part_files(int tensor_size, int data_size);
 std::string block_file(int data_rank, const ParallelRank& tensor, std::size_t block);
 std::string shard_part_text(const ShardPart& part);
 // Of any bytes; `path` is for messages; code unreadable.

@@ -22,21 +22,12 @@ Manifest shards_head(const ShardState& state, const SaveOptions& options) {
   return head;
 }
 
-// In the order of a manifest's parts.
-std::vector<std::string> part_files(int tensor_size, int data_size) {
-  std::vector<std::string> names;
-  for (int tensor = 0; tensor < tensor_size; ++tensor)
-    for (int data = 0; data < data_size; ++data)
-      names.push_back(shard_part_file(data, {tensor, tensor_size}));
-  return names;
-}
-
 class ShardSaver final : public CheckpointFolder {
  public:
   ShardSaver(const ShardState& state, const ShardValues& values, FileSystem& files,
              const std::string& folder, const SaveOptions& options)
       : CheckpointFolder(files, folder, options, shards_head(state, options),
-                         part_files(options.place.tensor.size, state.data.size)),
+                         shard_part_files(options.place.tensor.size, state.data.size)),
         state_(state),
         values_(values) {}
 
@@ -111,7 +102,8 @@ Result<ShardLoad> ShardLoad::open(FileSystem& files, const std::string& folder,
   if (!path) return tl::unexpected(path.error());
   const auto manifest = read_shards_manifest(files, *path, tensor);
   if (!manifest) return tl::unexpected(manifest.error());
-  const std::vector<std::string> names = part_files(manifest->tensor_size, manifest->data_size);
+  const std::vector<std::string> names =
+      shard_part_files(manifest->tensor_size, manifest->data_size);
   std::vector<ShardPart> parts;
   for (int data = 0; data < manifest->data_size; ++data) {
     const auto at = static_cast<std::size_t>(tensor.rank * manifest->data_size + data);

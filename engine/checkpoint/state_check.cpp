@@ -113,6 +113,16 @@ bool is_shaped_as_parameter(const std::string& key) {
   return key != "step";
 }
 
+bool is_written_by(const ParallelPlace& place, const std::map<std::string, PartitionRule>& rules,
+                   const std::string& parameter, const std::string& key) {
+  const auto found = rules.find(parameter);
+  const bool has_rule = found != rules.end();
+  const bool is_part = is_shaped_as_parameter(key);
+  const bool is_expert = is_part && has_rule && found->second.experts > 0;
+  const bool is_cut = is_part && has_rule && found->second.kind != PartitionKind::replicated;
+  return (is_expert || place.expert.rank == 0) && (is_cut || place.tensor.rank == 0);
+}
+
 Result<void> check_saved_state(const TrainingState& state, const SaveOptions& options) {
   if (auto right = check_place(options.place, options); !right) return right;
   if (auto right = check_numbers(state); !right) return right;

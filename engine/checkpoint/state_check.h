@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,11 @@ StateName state_name(const std::string& name);  // without a slash: the key is e
 
 // Whether a state has the shape of its parameter, and is cut like it. A step is a number.
 bool is_shaped_as_parameter(const std::string& key);
+
+// Whether the rank at this place writes the state. What every rank has alike is written by the
+// first.
+bool is_written_by(const ParallelPlace& place, const std::map<std::string, PartitionRule>& rules,
+                   const std::string& parameter, const std::string& key);
 
 // Whether the state can be saved as one rank's part: names, numbers of values, rules for all that
 // several tensor-parallel ranks share. The error (usage) names the tensor.

@@ -6,6 +6,7 @@
 #include <bit>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "engine/checkpoint/element_bits.h"
 #include "engine/checkpoint/file_names.h"
@@ -54,15 +55,36 @@ tl::unexpected<Error> no_tensor(const std::string& path, std::string_view why) {
 
 }  // namespace
 
+std::string tensor_header_text(const TensorHeader& header) {
+  const nlohmann::json line = {{"schema", kSchema},
+                               {"name", escaped_name(header.name)},
+                               {"dtype", dtype_name(header.dtype)},
+                               {"shape", header.sizes}};
+  return line.dump() + "\n";
+}
+
+std::string element_bytes(const std::vector<double>& values, DType dtype) {
+  std::string bytes;
+  bytes.reserve(values.size() * static_cast<std::size_t>(item_bytes(dtype)));
+  for (const double value : values)
+    append_little_endian(bytes, encode_element(dtype, value), item_bytes(dtype));
+  return bytes;
+}
+
+std::vector<double> element_values(std::string_view bytes, DType dtype) {
+  const auto item = static_cast<std::size_t>(item_bytes(dtype));
+  std::vector<double> values;
+  values.reserve(bytes.size() / item);
+  for (; !bytes.empty(); bytes.remove_prefix(item))
+    values.push_back(decode_element(dtype, little_endian(bytes.substr(0, item))));
+  return values;
+}
+
 std::string tensor_bytes(const FullTensor& tensor, DType dtype) {
   const bool fits =
       std::ranges::all_of(tensor.values, [&](double v) { return is_exact(dtype, v); });
   const DType stored = fits ? dtype : DType::float64;
-  nlohmann::json header = {{"schema", kSchema},
-                           {"name", escaped_name(tensor.name)},
-                           {"dtype", dtype_name(stored)},
-                           {"shape", tensor.sizes}};
-  std::string bytes = header.dump() + "\n";
+  std::string bytes = tensor_header_text({tensor.name, stored, tensor.sizes});
   bytes.reserve(bytes.size() + tensor.values.size() * static_cast<std::size_t>(item_bytes(stored)));
   for (const double value : tensor.values) {
     append_little_endian(bytes, encode_element(stored, value), item_bytes(stored));
@@ -70,33 +92,36 @@ std::string tensor_bytes(const FullTensor& tensor, DType dtype) {
   return bytes;
 }
 
-Result<FullTensor> parse_tensor(std::string_view bytes, const std::string& path) {
-  const std::size_t line = bytes.find('\n');
-  if (line == bytes.npos) return no_tensor(path, "it has no header");
-  std::string_view data = bytes.substr(line + 1);
+Result<ParsedTensorHeader> parse_tensor_header(std::string_view beginning,
+                                               const std::string& path) {
+  const std::size_t line = beginning.find('\n');
+  if (line == beginning.npos) return no_tensor(path, "it has no header");
   try {
-    const auto header = nlohmann::json::parse(bytes.substr(0, line));
+    const auto header = nlohmann::json::parse(beginning.substr(0, line));
     if (header.at("schema") != kSchema) return no_tensor(path, header.at("schema").dump());
     const auto dtype = dtype_of(header.at("dtype").get<std::string>());
-    const auto name = unescaped_name(header.at("name").get<std::string>());
+    auto name = unescaped_name(header.at("name").get<std::string>());
     if (!dtype || !name) return no_tensor(path, "its dtype or name is unknown");
-    FullTensor tensor{*name, {}, {}};
+    TensorHeader parsed{std::move(*name), *dtype, {}};
     for (const auto& size : header.at("shape")) {
       if (!size.is_number_integer()) return no_tensor(path, "its shape has no whole numbers");
-      tensor.sizes.push_back(size.get<std::int64_t>());
+      parsed.sizes.push_back(size.get<std::int64_t>());
     }
-    if (bytes_of(tensor.sizes, *dtype, data.size()) != data.size()) {
-      return no_tensor(path, "its shape and its size differ");
-    }
-    const auto item = static_cast<std::size_t>(item_bytes(*dtype));
-    tensor.values.reserve(data.size() / item);
-    for (; !data.empty(); data.remove_prefix(item)) {
-      tensor.values.push_back(decode_element(*dtype, little_endian(data.substr(0, item))));
-    }
-    return tensor;
+    return ParsedTensorHeader{std::move(parsed), line + 1};
   } catch (const nlohmann::json::exception& error) {
     return no_tensor(path, error.what());
   }
+}
+
+Result<FullTensor> parse_tensor(std::string_view bytes, const std::string& path) {
+  auto parsed = parse_tensor_header(bytes, path);
+  if (!parsed) return tl::unexpected(parsed.error());
+  TensorHeader& header = parsed->header;
+  const std::string_view data = bytes.substr(parsed->bytes);
+  if (bytes_of(header.sizes, header.dtype, data.size()) != data.size())
+    return no_tensor(path, "its shape and its size differ");
+  return FullTensor{std::move(header.name), std::move(header.sizes),
+                    element_values(data, header.dtype)};
 }
 
 }  // namespace zeroproof

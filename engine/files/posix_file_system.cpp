@@ -79,7 +79,31 @@ FileResult<std::string> read_to_end(int descriptor, std::uint64_t bytes_max) {
   }
 }
 
-class PosixFileSystem final : public FileSystem {
+FileResult<Descriptor> open_to_read(const std::string& path) {
+  Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor.is_open()) return fault_of_errno();
+  struct stat status = {};
+  if (::fstat(descriptor.number(), &status) != 0) return fault_of_errno();
+  if (S_ISDIR(status.st_mode)) return file_fault("it is a directory");
+  return descriptor;
+}
+
+FileResult<std::string> read_from(int descriptor, std::uint64_t begin, std::size_t bytes) {
+  std::string piece(bytes, '\0');
+  std::size_t done = 0;
+  while (done < bytes) {
+    const ssize_t count =
+        ::pread(descriptor, piece.data() + done, bytes - done, static_cast<off_t>(begin + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fault_of_errno();
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  piece.resize(done);
+  return piece;
+}
+
+class PosixFileSystem final : public RangedFileSystem {
  public:
   FileResult<std::unique_ptr<WritableFile>> create(const std::string& path) override {
     constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
@@ -89,12 +113,16 @@ class PosixFileSystem final : public FileSystem {
   }
 
   FileResult<std::string> read(const std::string& path, std::uint64_t bytes_max) override {
-    const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!descriptor.is_open()) return fault_of_errno();
-    struct stat status = {};
-    if (::fstat(descriptor.number(), &status) != 0) return fault_of_errno();
-    if (S_ISDIR(status.st_mode)) return file_fault("it is a directory");
-    return read_to_end(descriptor.number(), bytes_max);
+    const auto descriptor = open_to_read(path);
+    if (!descriptor) return tl::unexpected(descriptor.error());
+    return read_to_end(descriptor->number(), bytes_max);
+  }
+
+  FileResult<std::string> read_range(const std::string& path, std::uint64_t begin,
+                                     std::size_t bytes) override {
+    const auto descriptor = open_to_read(path);
+    if (!descriptor) return tl::unexpected(descriptor.error());
+    return read_from(descriptor->number(), begin, bytes);
   }
 
   FileResult<std::vector<std::string>> list(const std::string& folder) override {
@@ -141,7 +169,7 @@ class PosixFileSystem final : public FileSystem {
 
 }  // namespace
 
-FileSystem& posix_file_system() {
+RangedFileSystem& posix_file_system() {
   static PosixFileSystem files;
   return files;
 }

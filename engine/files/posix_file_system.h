@@ -1,10 +1,10 @@
 #pragma once
 
-#include "zeroproof/engine/files/file_system.h"
+#include "engine/files/ranged_file_system.h"
 
 namespace zeroproof {
 
 // The machine's own file system. Stateless; usable from every thread.
-FileSystem& posix_file_system();
+RangedFileSystem& posix_file_system();
 
 }  // namespace zeroproof

@@ -113,5 +113,6 @@ std::unique_ptr<Verb> make_export();
 std::unique_ptr<Verb> make_generate();
 std::unique_ptr<Verb> make_bisect();
 std::unique_ptr<Verb> make_hunt();
+std::unique_ptr<Verb> make_checkpoint();
 
 }  // namespace zeroproof

@@ -88,6 +88,12 @@ constexpr std::array kVerbs = {
              "  zeroproof bisect found/NAME.json --versions 0.18.3..0.19.8\n"
              "  zeroproof bisect found/NAME.json --versions 2.11.0,2.15.0 --package torch --json\n",
              make_bisect},
+    VerbInfo{"checkpoint", "says what a checkpoint holds, checks it, or changes its layout",
+             "  zeroproof checkpoint inspect runs/7b\n"
+             "  zeroproof checkpoint verify runs/7b --tag global_step3000 --json\n"
+             "  zeroproof checkpoint convert runs/7b whole --to universal\n"
+             "  zeroproof checkpoint convert whole shards --to shards --ranks 8\n",
+             make_checkpoint},
     VerbInfo{"record", "trains and writes hooktrace files that replay reads",
              "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"
              "  zeroproof record --policy deepspeed-0.18.7 --quirks upstream --trace "

@@ -61,6 +61,7 @@ class MemoryFileSystem::File final : public WritableFile {
   FileResult<std::size_t> write_some(std::string_view bytes) override {
     const bool was_alive = !files_.has_crashed_;
     bytes = bytes.substr(0, files_.write_max_);
+    files_.largest_piece_ = std::max(files_.largest_piece_, bytes.size());
     if (auto may = files_.begin(true); !may) {
       if (was_alive && files_.has_crashed_) inode_->bytes.append(bytes.substr(0, bytes.size() / 2));
       return tl::unexpected(may.error());
@@ -141,7 +142,19 @@ FileResult<std::string> MemoryFileSystem::read(const std::string& path, std::uin
   if (inode == nullptr) return fault_of(ENOENT);
   if (inode->is_folder) return file_fault("it is a directory");
   if (inode->bytes.size() > bytes_max) return file_fault("it is too large");
+  largest_piece_ = std::max(largest_piece_, inode->bytes.size());
   return inode->bytes;
+}
+
+FileResult<std::string> MemoryFileSystem::read_range(const std::string& path, std::uint64_t begin,
+                                                     std::size_t bytes) {
+  const InodePtr inode = find(path);
+  if (inode == nullptr) return fault_of(ENOENT);
+  if (inode->is_folder) return file_fault("it is a directory");
+  if (begin >= inode->bytes.size()) return std::string();
+  std::string piece = inode->bytes.substr(begin, bytes);
+  largest_piece_ = std::max(largest_piece_, piece.size());
+  return piece;
 }
 
 FileResult<std::vector<std::string>> MemoryFileSystem::list(const std::string& folder) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "zeroproof/engine/files/file_system.h"
+#include "engine/files/ranged_file_system.h"
 
 namespace zeroproof {
 
@@ -22,7 +22,7 @@ enum class CrashLoss : std::uint8_t { everything, nothing, at_random };
 
 // A file system in memory that promises no more than POSIX does: bytes are durable once their file
 // was synced, and a name once its folder was. It can fail at any operation, and crash.
-class MemoryFileSystem final : public FileSystem {
+class MemoryFileSystem final : public RangedFileSystem {
  public:
   MemoryFileSystem();
 
@@ -31,6 +31,7 @@ class MemoryFileSystem final : public FileSystem {
   void set_write_max(std::size_t bytes) { write_max_ = bytes; }  // short writes
   std::int64_t operations() const { return operations_; }
   bool has_crashed() const { return has_crashed_; }
+  std::size_t largest_piece() const { return largest_piece_; }  // bytes that one call moved
 
   // The machine after a crash and a restart. Without loss: an independent copy, all of it durable.
   MemoryFileSystem after_crash(CrashLoss loss, std::uint64_t seed = 0) const;
@@ -41,6 +42,8 @@ class MemoryFileSystem final : public FileSystem {
 
   FileResult<std::unique_ptr<WritableFile>> create(const std::string& path) override;
   FileResult<std::string> read(const std::string& path, std::uint64_t bytes_max) override;
+  FileResult<std::string> read_range(const std::string& path, std::uint64_t begin,
+                                     std::size_t bytes) override;
   FileResult<std::vector<std::string>> list(const std::string& folder) override;
   bool exists(const std::string& path) override;
   FileResult<void> make_folders(const std::string& path) override;
@@ -83,6 +86,7 @@ class MemoryFileSystem final : public FileSystem {
   std::int64_t fault_at_ = -1;
   std::int64_t operations_ = 0;
   std::size_t write_max_ = SIZE_MAX;
+  std::size_t largest_piece_ = 0;
   bool has_crashed_ = false;
 };
 

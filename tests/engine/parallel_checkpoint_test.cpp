@@ -159,8 +159,8 @@ class SlowFiles final : public FileSystem {
 
 TEST(ParallelCheckpoint, May_take_longer_than_ranks_wait_for_each_other) {
   const std::string folder = scratch_path("slow_disk");
-  constexpr std::int64_t kTimeoutMs = 1'500;
-  SlowFiles files(std::chrono::milliseconds(3'000));
+  constexpr std::int64_t kTimeoutMs = 2'000;  // ranks meet every 200
+  SlowFiles files(std::chrono::milliseconds(4'000));
   HostWorld world({.world_size = 2, .timeout_ms = kTimeoutMs});
   world.run([&](Runtime& runtime) {
     const CpuOps ops;

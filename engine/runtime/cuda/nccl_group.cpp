@@ -129,7 +129,9 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
     fake_collective(queue, collective);
   else
     run(queue, collective);
-  issued_.complete(number, stream.record());
+  const StreamEvent done = stream.record();
+  issued_.complete(number, done);
+  note_completion(done);
   return {number};
 }
 
@@ -143,9 +145,10 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
   void* const output = data_of(of.output, queue);
   const auto count = static_cast<std::size_t>(std::min(of.input.elements, of.output.elements));
   if (count == 0) return;
-  const auto bytes = static_cast<std::size_t>(of.input.bytes());
+  const NcclChannels lanes = lanes_for(queue, of.op, static_cast<std::size_t>(of.input.bytes()));
+  order_communicators(queue, lanes);
   const Watchdog::Wait wait(gpu_->watchdog, "a call of NCCL");
-  clique_->call(rank(), lanes_for(queue, of.op, bytes), [&](ncclComm_t comm) {
+  clique_->call(rank(), lanes, [&](ncclComm_t comm) {
     return launch(of, {input, output, count, type_of(of.input.dtype())}, comm, queue);
   });
 }
@@ -153,6 +156,7 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
 // No rank goes on on this queue before all are here.
 void NcclGroup::meet(cudaStream_t queue) {
   if (peers_) return peers_->barrier(queue);
+  order_communicators(queue, NcclChannels::all);
   const Watchdog::Wait wait(gpu_->watchdog, "a call of NCCL");
   clique_->call(rank(), NcclChannels::all, [&](ncclComm_t comm) {
     return ncclAllReduce(signal_.data(), signal_.data(), 1, ncclFloat32, ncclSum, comm, queue);
@@ -163,6 +167,20 @@ NcclChannels NcclGroup::lanes_for(cudaStream_t queue, CollectiveOp op, std::size
   const bool is_beside = queue != gpu_->compute_handle() && is_reduction(op);
   const bool is_middling = bytes >= kFewLanesBytesMin && bytes <= kFewLanesBytesMax;
   return is_beside && is_middling ? NcclChannels::limited : NcclChannels::all;
+}
+
+// NCCL runs what one communicator is asked for in that order, on whatever streams; kernels of two
+// communicators on two streams start in any order, another one on each GPU, and may take each
+// other's multiprocessors while they wait for their peers. All ranks issue in one order, so each
+// change of the communicator waits for what was issued before it.
+void NcclGroup::order_communicators(cudaStream_t queue, NcclChannels lanes) {
+  if (lanes != last_lanes_ && !last_of_nccl_.is_none()) gpu_->wait(queue, last_of_nccl_);
+  last_lanes_ = lanes;
+  has_called_nccl_ = true;
+}
+
+void NcclGroup::note_completion(StreamEvent event) {
+  if (std::exchange(has_called_nccl_, false)) last_of_nccl_ = event;
 }
 
 bool NcclGroup::is_copied(std::size_t bytes) const {
@@ -218,7 +236,9 @@ void NcclGroup::end_batch() {
   if (batch_.empty()) return;
   const std::vector<Batched> batch = std::exchange(batch_, {});
   run_batch(native(*batch_stream_), batch);
-  issued_.complete(batch_begin_, batch_stream_->record());
+  const StreamEvent done = batch_stream_->record();
+  issued_.complete(batch_begin_, done);
+  note_completion(done);
 }
 
 void NcclGroup::run_batch(cudaStream_t queue, const std::vector<Batched>& batch) {
@@ -243,8 +263,10 @@ void NcclGroup::run_batch(cudaStream_t queue, const std::vector<Batched>& batch)
 
 void NcclGroup::run_nccl_batch(cudaStream_t queue, const std::vector<Batched>& batch,
                                std::size_t bytes) {
+  const NcclChannels lanes = lanes_for(queue, batch.front().op, bytes);
+  order_communicators(queue, lanes);
   const Watchdog::Wait wait(gpu_->watchdog, "a call of NCCL");
-  clique_->call(rank(), lanes_for(queue, batch.front().op, bytes), [&](ncclComm_t comm) {
+  clique_->call(rank(), lanes, [&](ncclComm_t comm) {
     ncclResult_t result = ncclGroupStart();
     for (const Batched& of : batch) {
       if (result != ncclSuccess) break;

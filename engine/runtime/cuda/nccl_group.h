@@ -69,6 +69,8 @@ class NcclGroup final : public host::CollectiveGroup {
   void gather_by_copies(cudaStream_t queue, const host::Collective& collective);
   void reduce_by_copies(cudaStream_t queue, const host::Collective& collective);
   NcclChannels lanes_for(cudaStream_t queue, host::CollectiveOp op, std::size_t bytes) const;
+  void order_communicators(cudaStream_t queue, NcclChannels lanes);
+  void note_completion(StreamEvent event);
   void run_alone(cudaStream_t queue, const host::Collective& collective);
   void fake_collective(cudaStream_t queue, const host::Collective& collective);
 
@@ -85,6 +87,10 @@ class NcclGroup final : public host::CollectiveGroup {
   Stream* batch_stream_ = nullptr;
   std::vector<Batched> batch_;
   std::int64_t batch_begin_ = 0;  // the first of issued_ in it
+  // What NCCL was asked for last, and its completion.
+  NcclChannels last_lanes_ = NcclChannels::all;
+  StreamEvent last_of_nccl_;
+  bool has_called_nccl_ = false;  // and its completion is not recorded yet
 };
 
 }  // namespace zeroproof::cuda

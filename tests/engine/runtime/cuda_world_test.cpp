@@ -284,6 +284,37 @@ TEST_F(CudaRuntime, Leaves_collectives_out_alone_and_in_a_batch) {
   EXPECT_EQ((std::vector<double>{0, 1}), found);  // what each rank had
 }
 
+// A reduction of 32 MiB beside computation has a communicator of its own, behind much other work;
+// a small one on the compute stream, asked for later, does not overtake it.
+TEST_F(CudaRuntime, Runs_two_communicators_in_the_order_of_their_calls) {
+  if (gpus_->count() < 2) GTEST_SKIP() << "needs two GPUs";
+  constexpr std::int64_t kElements = std::int64_t{8} << 20;
+  constexpr int kDelays = 400;
+  CudaWorld world({.world_size = 2, .collectives = CudaCollectives::nccl}, *gpus_);
+  world.run([](Runtime& runtime) {
+    Stream& beside = runtime.stream(StreamRole::reduction);
+    Stream& compute = runtime.stream(StreamRole::compute);
+    ProcessGroup& group = runtime.group(GroupKind::data);
+    const Tensor large = runtime.memory().allocate(kElements, DType::float32);
+    const Tensor small = runtime.memory().allocate(77, DType::float32);
+    runtime.kernels().fill(compute, Span::of(small), 1.0);
+    beside.wait(compute);
+    for (int i = 0; i < kDelays; ++i) runtime.kernels().fill(beside, Span::of(large), 1.0);
+    const Work first = group.all_reduce(beside, Span::of(large), ReduceOp::sum);
+    const Work second = group.all_reduce(compute, Span::of(small), ReduceOp::sum);
+    int overtakes = 0;
+    for (bool is_over = false; !is_over;) {
+      const bool is_second_over = group.is_completed(second);
+      is_over = group.is_completed(first);
+      overtakes += is_second_over && !is_over ? 1 : 0;
+    }
+    EXPECT_EQ(0, overtakes);
+    EXPECT_EQ(2.0, runtime.kernels().read(compute, Span::of(small)).back());
+    compute.wait(beside);
+    EXPECT_EQ(2.0, runtime.kernels().read(compute, Span::of(large, kElements - 1, 1)).back());
+  });
+}
+
 TEST_F(CudaRuntime, Ends_every_rank_when_one_fails) {
   if (gpus_->count() < 2) GTEST_SKIP() << "needs two GPUs";
   const auto errors =  // of a world that has gone when the next one wants its GPUs

@@ -14,7 +14,7 @@ namespace zeroproof {
 // Processes of a job that are threads of the test, each with its own store and Job.
 inline std::vector<std::exception_ptr> run_job(
     StoreMaker& maker, int size, const std::function<void(std::shared_ptr<Job>)>& body,
-    int timeout_ms = 10'000) {
+    int timeout_ms = 120'000) {
   std::vector<std::unique_ptr<Store>> stores;
   for (int rank = 0; rank < size; ++rank) stores.push_back(maker.open(rank, size));
   std::vector<std::exception_ptr> errors(stores.size());

@@ -93,11 +93,11 @@ TEST_P(EveryJob, Calls_who_listens_once_when_a_process_is_killed) {
   auto store = maker_.open(0, 2);
   const pid_t child = fork();
   if (child == 0) {
-    Job job({.rank = 1, .size = 2}, maker_.open(1, 2), Ms(10'000));
+    Job job({.rank = 1, .size = 2}, maker_.open(1, 2), Ms(120'000));
     ::pause();
     ::_exit(1);
   }
-  Job job({.rank = 0, .size = 2}, std::move(store), Ms(10'000));
+  Job job({.rank = 0, .size = 2}, std::move(store), Ms(120'000));
   std::atomic<int> calls = 0;
   const auto broken = job.on_failure([&](const std::string&) { throw std::runtime_error("mine"); });
   const auto handle = job.on_failure([&](const std::string&) { ++calls; });
@@ -120,7 +120,7 @@ TEST_P(EveryJob, Explains_an_error_by_the_process_that_was_lost) {
   auto store = maker_.open(0, 2);
   std::unique_ptr<Store> other = maker_.open(1, 2);
   other->set("here/1", "process 7 on node1");
-  const Job job({.rank = 0, .size = 2}, std::move(store), Ms(10'000));
+  const Job job({.rank = 0, .size = 2}, std::move(store), Ms(120'000));
   EXPECT_EQ("ncclRemoteError", what_of(job.explained(error)));
   other.reset();
   EXPECT_EQ("rank 1 (process 7 on node1) ended without a word", what_of(job.explained(error)));

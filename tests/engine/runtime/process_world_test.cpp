@@ -87,7 +87,7 @@ RC_GTEST_PROP(ProcessWorld, Has_the_bits_of_threads, ()) {
 }
 
 std::vector<std::exception_ptr> run_world(const HostWorld::Program& program,
-                                          int timeout_ms = 10'000) {
+                                          int timeout_ms = 120'000) {
   StoreMaker maker(StoreMaker::Kind::tcp);
   return run_job(
       maker, 2,

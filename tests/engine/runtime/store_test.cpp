@@ -25,7 +25,7 @@ class EveryStore : public ::testing::TestWithParam<StoreMaker::Kind> {
  protected:
   // Of this run, as `from` sees it in the end.
   static void expect_presence(Store& from, int rank, PeerState wanted) {
-    const auto end = std::chrono::steady_clock::now() + Ms(5'000);
+    const auto end = std::chrono::steady_clock::now() + Ms(60'000);
     const auto at = static_cast<std::size_t>(rank);
     while (from.presences()[at] != wanted && std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(Ms(5));
@@ -56,7 +56,7 @@ TEST_P(EveryStore, Waits_for_a_key_and_no_longer_than_it_is_told) {
     std::this_thread::sleep_for(Ms(50));
     b->set("late", std::string(3'000'000, 'x'));
   });
-  const auto value = a->wait("late", Ms(10'000));
+  const auto value = a->wait("late", Ms(120'000));
   ASSERT_TRUE(value);
   EXPECT_EQ(std::string(3'000'000, 'x'), *value);
   const auto begin = std::chrono::steady_clock::now();
@@ -125,10 +125,10 @@ TEST_P(EveryStore, Keeps_rank_0_until_the_others_have_left) {
   });
   a->set("last words", "x");
   const auto begin = std::chrono::steady_clock::now();
-  a->leave(Ms(10'000));
+  a->leave(Ms(120'000));
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(took, Ms(60));
-  EXPECT_LT(took, Ms(9'000));
+  EXPECT_LT(took, Ms(110'000));
 }
 
 TEST_P(EveryStore, Says_that_rank_0_did_not_come) {

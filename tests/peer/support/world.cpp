@@ -69,7 +69,7 @@ void on_ranks(const WorldOptions& options, const Twin& twin,
   std::vector<Recording> recordings(count);
   std::vector<std::unique_ptr<Journal>> journals;
   HostWorldOptions world_options{
-      .world_size = options.ranks, .timeout_ms = 5'000, .device = options.device};
+      .world_size = options.ranks, .timeout_ms = 60'000, .device = options.device};
   for (std::size_t i = 0; i < count; ++i) {
     Recording& recording = recordings[i];
     journals.push_back(

@@ -1,0 +1,144 @@
+// `zeroproof checkpoint`: what a checkpoint holds, whether it is whole, and its other layout.
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "engine/checkpoint/convert_checkpoint.h"
+#include "engine/checkpoint/verify_checkpoint.h"
+#include "engine/files/posix_file_system.h"
+#include "model/nearest_name.h"
+#include "props/cli/checkpoint_summary.h"
+#include "props/cli/interrupt.h"
+#include "props/cli/verb.h"
+#include "props/report/json_values.h"
+
+namespace zeroproof {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 3> kActions = {"inspect", "verify", "convert"};
+constexpr std::uint64_t kRanksMax = 1U << 16;
+
+std::string verified_text(const VerifiedCheckpoint& found) {
+  std::string text;
+  for (const FileProblem& problem : found.problems)
+    text += fmt::format("{}: {}\n", problem.path, problem.text);
+  return text + fmt::format("{}: {} files with {} bytes read, {} {}\n", found.path, found.files,
+                            found.bytes, found.problems.size(),
+                            found.problems.size() == 1 ? "problem" : "problems");
+}
+
+std::string verified_json(const VerifiedCheckpoint& found) {
+  OrderedJson problems = OrderedJson::array();
+  for (const FileProblem& problem : found.problems)
+    problems.push_back({{"path", problem.path}, {"kind", problem.kind}, {"text", problem.text}});
+  return document_text<OrderedJson>({{"schema", "zeroproof.checkpoint_verify/1"},
+                                     {"checkpoint", found.path},
+                                     {"files", found.files},
+                                     {"bytes", found.bytes},
+                                     {"interrupted", found.is_stopped},
+                                     {"problems", std::move(problems)}});
+}
+
+class CheckpointVerb final : public Verb {
+ public:
+  void declare(Flags& flags) override {
+    flags.add_words(words_, {"WORD",
+                             "inspect DIR, verify DIR or convert DIR OUT; DIR is a folder that was "
+                             "saved to, or one checkpoint in it"});
+    flags.add_value("tag", tag_, {"TAG", "which checkpoint of DIR (default: the latest)"});
+    flags.add_value(
+        "to", to_,
+        {"LAYOUT", "of convert: whole tensors, or a shard for each rank", {"universal", "shards"}});
+    flags.add_value("ranks", ranks_, {"N", "of convert --to shards: for how many ranks"});
+  }
+
+  Result<VerbResult> run(Session& session) override {
+    if (words_.empty())
+      return fail(ErrorCode::usage, "checkpoint: name inspect, verify or convert");
+    const std::string& action = words_.front();
+    const bool is_convert = action == "convert";
+    if (std::ranges::find(kActions, action) == kActions.end())
+      return fail(ErrorCode::usage, fmt::format("checkpoint: unknown action '{}': {}", action,
+                                                did_you_mean(action, kActions)));
+    if (words_.size() != (is_convert ? 3U : 2U))
+      return fail(ErrorCode::usage, is_convert ? "checkpoint convert: name a folder to read and "
+                                                 "one to write"
+                                               : "checkpoint: name one folder");
+    if (!is_convert && (!to_.empty() || !ranks_.empty()))
+      return fail(ErrorCode::usage, "checkpoint: --to and --ranks are of convert");
+    if (is_convert) return convert();
+    return action == "verify" ? verify() : inspect(session);
+  }
+
+ private:
+  Result<VerbResult> inspect(const Session& session) {
+    auto summary = summarize_checkpoint(posix_file_system(), words_[1], tag_);
+    if (!summary) return tl::unexpected(summary.error());
+    const auto kept = std::make_shared<CheckpointSummary>(std::move(*summary));
+    return VerbResult{.text = [kept, palette = session.palette] { return text_of(*kept, palette); },
+                      .json = [kept] { return json_of(*kept); }};
+  }
+
+  Result<VerbResult> verify() {
+    auto verified = verify_checkpoint(posix_file_system(), words_[1], tag_, was_interrupted);
+    if (!verified) return tl::unexpected(verified.error());
+    const auto kept = std::make_shared<VerifiedCheckpoint>(std::move(*verified));
+    return VerbResult{.code = kept->problems.empty() ? ExitCode::held : ExitCode::falsified,
+                      .text = [kept] { return verified_text(*kept); },
+                      .json = [kept] { return verified_json(*kept); }};
+  }
+
+  Result<ConvertOptions> convert_options() const {
+    if (to_.empty())
+      return fail(ErrorCode::usage, "checkpoint convert: name --to universal or --to shards");
+    ConvertOptions options{.tag = tag_, .should_stop = was_interrupted};
+    if (to_ == "universal" && ranks_.empty()) return options;
+    if (to_ == "universal")
+      return fail(ErrorCode::usage, "checkpoint convert: --ranks is of --to shards");
+    if (ranks_.empty())
+      return fail(ErrorCode::usage, "checkpoint convert: --to shards needs --ranks N");
+    const auto ranks = parse_count(ranks_, "checkpoint convert: --ranks");
+    if (!ranks) return tl::unexpected(ranks.error());
+    if (*ranks < 1 || *ranks > kRanksMax)
+      return fail(ErrorCode::usage, fmt::format("checkpoint convert: --ranks {}: give a number "
+                                                "from 1 to {}",
+                                                ranks_, kRanksMax));
+    options.data_ranks = static_cast<int>(*ranks);
+    return options;
+  }
+
+  Result<VerbResult> convert() {
+    const auto options = convert_options();
+    if (!options) return tl::unexpected(options.error());
+    const auto made = convert_checkpoint(posix_file_system(), words_[1], words_[2], *options);
+    if (!made) return tl::unexpected(made.error());
+    return VerbResult{
+        .text = [path = *made] { return path + "\n"; },
+        .json =
+            [this, path = *made, ranks = options->data_ranks] {
+              return document_text<OrderedJson>(
+                  {{"schema", "zeroproof.checkpoint_convert/1"},
+                   {"input", words_[1]},
+                   {"output", path},
+                   {"layout", to_},
+                   {"data_parallel_size", ranks > 0 ? OrderedJson(ranks) : OrderedJson(nullptr)}});
+            }};
+  }
+
+  std::vector<std::string> words_;
+  std::string tag_;
+  std::string to_;
+  std::string ranks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_checkpoint() {
+  return std::make_unique<CheckpointVerb>();
+}
+
+}  // namespace zeroproof
