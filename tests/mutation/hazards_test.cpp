@@ -1,5 +1,5 @@
-// tests/data/hazards: every hazard of docs/HAZARDS.md shows under upstream's policies, and not
-// without its quirk or policy; docs/HAZARDS.md is what the data say.
+// tests/data/hazards: every hazard of docs/reference/hazards.md shows under upstream's policies,
+// and not without its quirk or policy; docs/reference/hazards.md is what the data say.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
 const std::string kHazardFolder = ZP_SOURCE_DIR "/tests/data/hazards/";
-const std::string kPage = ZP_SOURCE_DIR "/docs/HAZARDS.md";
+const std::string kPage = ZP_SOURCE_DIR "/docs/reference/hazards.md";
 
 Json rows() {
   return Json::parse(read_file(kHazardFolder + "hazards.json")).at("rows");
