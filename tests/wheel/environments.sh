@@ -23,10 +23,10 @@ hidden() {
 
 check_environment() {  # PYTHON
   local home=$folder/$2 python=$1 traces
-  "$python" -m venv "$home" && "$home/bin/pip" install --quiet --no-index "$wheel" ||
+  "$python" -m venv "$home" && "$home/bin/pip" install --quiet --no-index --disable-pip-version-check "$wheel" ||
     { fails "$2" "cannot be installed"; return; }
   ldd "$home"/lib/python*/site-packages/zeroproof/bin/zeroproof |
-    grep -vE 'linux-vdso|ld-linux|lib(c|m)\.so' && fails "$2" "needs a library of this machine"
+    grep -vE 'linux-vdso|ld-linux|lib(c|m|gcc_s)\.so' && fails "$2" "needs a library of this machine"
   traces=$(echo "$home"/lib/python*/site-packages/zeroproof/share/zeroproof/traces)
   cd "$folder" || exit 1
   hidden "$home/bin/zeroproof" --version >out.txt 2>&1 || fails "$2" "--version: $(cat out.txt)"
