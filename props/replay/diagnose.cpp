@@ -101,7 +101,7 @@ class Diagnoser {
                       .ranks = {story.rank}};
       found.rule = "what the recorder did not see is not judged";
       found.look_at = note.lost.empty() ? std::string(
-                                              "docs/how-to/record_a_job.md: what is seen of each "
+                                              "docs/reference/recorder.md: what is seen of each "
                                               "framework and version")
                                         : "rules that need " + listed(note.lost) + " are left out";
       add({.run = story.run, .diagnosis = std::move(found), .trace = at});

@@ -12,7 +12,8 @@ import subprocess
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 # What a command needs.
-NEEDS = {r"\btorchrun\b|\bzeroproof hunt\b": "torch", r"\bpolicy deepspeed\b": "deepspeed"}
+NEEDS = {r"\btorchrun\b|\bzeroproof hunt\b": "torch", r"zeroproof_subject\.policy deepspeed": "deepspeed"}
+FAILED = (2, 5, 6, 77, 126, 127)  # what is neither held nor falsified
 WRITES = re.compile(r"--(?:out|corpus) (\S+)")
 
 
@@ -60,12 +61,16 @@ class Follower:
         self.ran, self.skipped, self.findings = [], [], []
         self.unwritten = set()
 
-    def follow(self, page):
+    def save_files(self, page):
         for language, text in BLOCK.findall(page):
             name = re.match(r"# (\w+\.py)\n", text)
             if language == "python" and name:
                 with open(os.path.join(self.folder, name[1]), "w", encoding="utf-8") as file:
                     file.write(text)
+
+    def follow(self, page):
+        self.save_files(page)
+        for language, text in BLOCK.findall(page):
             for step in steps_of(text) if language == "console" else []:
                 self.take(step)
 
@@ -82,7 +87,7 @@ class Follower:
                                capture_output=True, check=False)
         self.ran.append(step.command)
         missing = missing_line(step.expected, ended.stdout)
-        if ended.returncode in (2, 126, 127):
+        if ended.returncode in FAILED:
             self.findings.append(f"$ {step.command}\nexit {ended.returncode}\n{ended.stderr}")
         elif missing is not None:
             self.findings.append(f"$ {step.command}\nlacks: {missing}\n{ended.stdout}{ended.stderr}")

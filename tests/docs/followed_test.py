@@ -63,6 +63,7 @@ def follow(path):
                        "PYTHONPATH": os.pathsep.join([*packages, os.environ.get("PYTHONPATH", "")]),
                        "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "DS_ACCELERATOR": "cpu"}
         follower = followed.Follower(folder, environment, modules, ELSEWHERE)
+        follower.save_files(read(PAGES[1]))  # README's train.py stands there
         follower.follow(read(path))
         return follower
 
