@@ -7,7 +7,7 @@
 namespace zeroproof {
 
 // What properties have to know of an engine's configuration, as marks before its first forward
-// (docs/TRACE_FORMAT.md section 14).
+// (docs/reference/trace_format.md section 14).
 void mark_configuration(const ZeroContext& context);
 
 // How many complete backwards are in the window behind an epilogue.

@@ -5,7 +5,7 @@
 namespace zeroproof {
 namespace {
 
-// A row for each hazard of docs/HAZARDS.md: which stages, and what else has to be there.
+// A row for each hazard of docs/reference/hazards.md: which stages, and what else has to be there.
 struct Needs {
   int first_stage = 0;
   int last_stage = 3;

@@ -18,9 +18,9 @@ constexpr ReleaseRange kSince0195 = {{0, 19, 5}, kStudiedReleases.last};
 constexpr ReleaseRange kSince0196 = {{0, 19, 6}, kStudiedReleases.last};
 constexpr ReleaseRange kOnly0198 = {{0, 19, 8}, {0, 19, 8}};
 
-// What upstream does (docs/HAZARDS.md); a reader compares `effect` with the reference there. H8 in
-// 0.19.6 and later is H8 with N6: engine.backward divides its loss, and hooks divide elsewhere. H7
-// in 0.19.8 is H7 with N4: an overflow does not reach the scaler.
+// What upstream does (docs/reference/hazards.md); a reader compares `effect` with the reference
+// there. H8 in 0.19.6 and later is H8 with N6: engine.backward divides its loss, and hooks divide
+// elsewhere. H7 in 0.19.8 is H7 with N4: an overflow does not reach the scaler.
 constexpr std::array<QuirkInfo, kQuirks> kQuirkCatalogue = {{
     {Quirk::h1_abort_leaks_state, "h1", "abort_leaks_state",
      "An exception inside engine.backward leaves its flag, the depth and a partly filled bucket.",

@@ -27,7 +27,7 @@ struct MutationRow {
   bool is_good() const { return is_canary_found && missed.empty() && unmutated_findings.empty(); }
 };
 
-// From the document "zeroproof.mutation/2" (docs/OUTPUT.md).
+// From the document "zeroproof.mutation/2" (docs/reference/output.md).
 Result<MutationRow> parse_mutation_row(std::string_view json);
 
 // One case a fault that was missed, one for all that were found, the canary, the unmutated engine.

@@ -10,7 +10,7 @@
 
 namespace zeroproof {
 
-// A named program to explore. docs/SCENARIOS.md describes the file format.
+// A named program to explore. docs/reference/scenarios.md describes the file format.
 struct Scenario {
   std::string id;
   std::string title;

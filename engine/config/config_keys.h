@@ -30,7 +30,7 @@ struct ConfigKey {
   std::string_view off = {};  // of a refused key: the value, or greatest number, that is off too
 };
 
-// Every key that DeepSpeed knows, in the order of docs/CONFIG.md. Static.
+// Every key that DeepSpeed knows, in the order of docs/reference/config.md. Static.
 std::span<const ConfigKey> config_keys();
 std::string_view key_use_name(KeyUse use);  // "modelled"; static
 

@@ -109,7 +109,8 @@ class KeyCheck {
       return {};
     }
     return wrong(pointer, fmt::format("unknown key; {}",
-                                      nearest.empty() ? "docs/CONFIG.md lists all keys" : nearest));
+                                      nearest.empty() ? "docs/reference/config.md lists all keys"
+                                                      : nearest));
   }
 
   Result<void> check_block(const JsonValue& value, const std::string& pointer) {

@@ -11,8 +11,9 @@ const std::vector<RuntimeInfo>& runtimes() {
   static const std::string kNoCuda = cuda_unavailable();
   static const std::vector<RuntimeInfo> kRuntimes = {
       {"host",
-       "ranks are threads, collectives go through shared memory; or processes (docs/GPU.md)", true,
-       ""},
+       "ranks are threads, collectives go through shared memory; or processes "
+       "(docs/how-to/train_on_gpus.md)",
+       true, ""},
       {"sim", "ranks share one thread in virtual time, every order is a choice", true, ""},
       {"cuda", "ranks are threads or processes with a GPU each, collectives go through NCCL",
        kNoCuda.empty(), kNoCuda},

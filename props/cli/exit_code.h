@@ -4,7 +4,7 @@
 
 namespace zeroproof {
 
-// What the process returns (docs/OUTPUT.md).
+// What the process returns (docs/reference/output.md).
 enum class ExitCode {
   held = 0,
   falsified = 1,  // or a mismatch

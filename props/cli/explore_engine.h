@@ -20,8 +20,8 @@ struct ExploreWords {
   bool minimizes = true;
 };
 
-// `zeroproof explore` of the real engine in the simulated world (docs/TRAIN.md). Declares the
-// flags that name a cell; the verb hands over when a scenario is one of `zeroproof train`.
+// `zeroproof explore` of the real engine in the simulated world (docs/reference/train.md). Declares
+// the flags that name a cell; the verb hands over when a scenario is one of `zeroproof train`.
 class EngineExplore {
  public:
   void declare(Flags& flags);

@@ -7,7 +7,7 @@
 
 namespace zeroproof {
 
-// What `explore hook_order` was asked for (docs/EXPLORER.md).
+// What `explore hook_order` was asked for (docs/explanation/how_orders_are_explored.md).
 struct HookOrderFlags {
   std::vector<std::string> settings;
   std::string scheduler;

@@ -18,7 +18,8 @@ struct ZeroEpilogueWords {
   bool skips_reduction = false;
 };
 
-// `zeroproof explore zero_epilogue` and the replay of its schedules (docs/EXPLORER.md).
+// `zeroproof explore zero_epilogue` and the replay of its schedules
+// (docs/explanation/how_orders_are_explored.md).
 class ZeroEpilogueExplore {
  public:
   void declare(Flags& flags);

@@ -27,14 +27,15 @@ OrderedJson scenarios() {
     list.push_back(
         {{"id", scenario->id}, {"title", scenario->title}, {"source", scenario->source}});
   }
-  // Models of their own, each with a search of its own (docs/EXPLORER.md).
+  // Models of their own, each with a search of its own
+  // (docs/explanation/how_orders_are_explored.md).
   list.push_back(
       {{"id", "zero_epilogue"},
        {"title", "the common model on which explorers are compared; --set P=2 --set N=6"},
-       {"source", "docs/EXPLORER.md"}});
+       {"source", "docs/explanation/how_orders_are_explored.md"}});
   list.push_back({{"id", "hook_order"},
                   {"title", "real engines whose hooks fire in any order, at hook and seam level"},
-                  {"source", "docs/EXPLORER.md"}});
+                  {"source", "docs/explanation/how_orders_are_explored.md"}});
   return list;
 }
 

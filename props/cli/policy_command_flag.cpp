@@ -18,7 +18,7 @@ void PolicyCommandFlag::declare(Flags& flags) {
   flags.add_value("policy-command", command_,
                   {"COMMAND",
                    "a program that decides instead of --policy: 'python -m "
-                   "zeroproof_subject.policy deepspeed' (docs/POLICIES.md)"});
+                   "zeroproof_subject.policy deepspeed' (docs/reference/policies.md)"});
   flags.add_value("policy-timeout", seconds_,
                   {"SECONDS", "how long the program has for an answer (default 60)"});
 }

@@ -29,9 +29,10 @@ struct CollectiveCall {
 // What one rank of a training run left behind: a trace of DeepSpeed's, or one of our engine's.
 struct DeepspeedRecording {
   HeaderRecord header;
-  Release release;                  // of DeepSpeed; 0.0.0 of a commit without one
-  TorchRelease torch;               // what it ran on
-  std::vector<std::string> tokens;  // section 11 of docs/TRACE_FORMAT.md without e+, s+ and e-
+  Release release;     // of DeepSpeed; 0.0.0 of a commit without one
+  TorchRelease torch;  // what it ran on
+  std::vector<std::string>
+      tokens;  // section 11 of docs/reference/trace_format.md without e+, s+ and e-
   std::vector<CollectiveCall> collectives;
   std::vector<ParamRecord> parameters;
   std::vector<TensorRecord> tensors;  // in their order; names come again

@@ -17,8 +17,8 @@ bool is_collective(EventKind kind) {
   return kind == EventKind::coll_issue || kind == EventKind::coll_complete;
 }
 
-// What our engine says besides (docs/TRACE_FORMAT.md section 14): of its own marks and brackets of
-// Functions the recorder of DeepSpeed has the counts alone.
+// What our engine says besides (docs/reference/trace_format.md section 14): of its own marks and
+// brackets of Functions the recorder of DeepSpeed has the counts alone.
 bool is_besides(const HookEvent& event, const NameTable& names) {
   if (event.engine.is_none()) return false;
   switch (event.kind) {

@@ -21,7 +21,7 @@ struct Recording {
 
   HeaderRecord header;
   TorchRelease torch;
-  std::vector<std::string> tokens;          // docs/TRACE_FORMAT.md section 11
+  std::vector<std::string> tokens;          // docs/reference/trace_format.md section 11
   std::vector<std::string> executed_nodes;  // names, over all calls; empty when not recorded
   std::map<TensorKey, TensorRecord> tensors;
 };

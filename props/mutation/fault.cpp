@@ -74,7 +74,7 @@ Fault fault_of(const WovenFault& woven) {
 
 const CatalogueRow& Fault::row() const {
   static constexpr CatalogueRow kOfNoCatalogue{.id = "U", .slug = "further", .tier = 0};
-  static constexpr CatalogueRow kHazard{.id = "hazard", .slug = "docs/HAZARDS.md"};
+  static constexpr CatalogueRow kHazard{.id = "hazard", .slug = "docs/reference/hazards.md"};
   if (is_further()) return kOfNoCatalogue;
   if (is_hazard()) return kHazard;
   const CatalogueRow* const found = find_row(id.substr(0, 3));

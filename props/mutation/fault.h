@@ -53,8 +53,8 @@ std::vector<const Fault*> named_faults();
 // Of these, or the canary; null: there is none.
 const Fault* find_fault(std::string_view id);
 
-// Hazards of docs/HAZARDS.md under the policies of upstream, "h16@deepspeed-0.19.6": the quirk
-// under that policy, against the policy alone. Hunted by `mutation --hazards`. Static.
+// Hazards of docs/reference/hazards.md under the policies of upstream, "h16@deepspeed-0.19.6": the
+// quirk under that policy, against the policy alone. Hunted by `mutation --hazards`. Static.
 const std::vector<Fault>& hazards();
 
 // The cell with the fault in it. `fault` null: the unmutated engine.

@@ -1,5 +1,5 @@
-// Upstream's hazards (docs/HAZARDS.md) as faults: a quirk under a policy, against the policy
-// alone.
+// Upstream's hazards (docs/reference/hazards.md) as faults: a quirk under a policy, against the
+// policy alone.
 #include <array>
 #include <deque>
 
@@ -17,7 +17,7 @@ struct Hazard {
   Fault reference;
 };
 
-// Why no program shows it; docs/HAZARDS.md has the command or the test that does.
+// Why no program shows it; docs/reference/hazards.md has the command or the test that does.
 std::string_view reason_of(Quirk quirk) {
   switch (quirk) {
     case Quirk::h2_callback_once_per_forward:

@@ -12,8 +12,8 @@
 
 namespace zeroproof::policy_command {
 
-// A hook policy that another program decides (docs/POLICIES.md): one process for all policies of
-// this object, as the program's state goes with each call. Not thread-safe.
+// A hook policy that another program decides (docs/reference/policies.md): one process for all
+// policies of this object, as the program's state goes with each call. Not thread-safe.
 class PolicyCommand {
  public:
   // Errors as PolicySession has them.

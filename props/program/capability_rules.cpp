@@ -151,7 +151,7 @@ class RulesReader {
     for (const auto& [pointer, value] : config.items()) {
       if (!is_config_key(pointer))
         reject("/config", fmt::format("'{}' is no JSON pointer to a key of a ds_config.json "
-                                      "(docs/CONFIG.md)",
+                                      "(docs/reference/config.md)",
                                       pointer));
       rules_.config[pointer] = rule_of("/config/" + pointer, value);
     }

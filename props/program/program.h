@@ -21,7 +21,7 @@ struct World {
   int tensor = 1;    // each of them is a tensor-parallel group of so many, which train the same
   int sequence = 1;  // so many ranks share a sequence, of which each has a part of the loss
   bool ranks_differ = false;  // in their first weights, until engines take over rank 0's
-  // What the autograd of the job can be asked (docs/POLICIES.md).
+  // What the autograd of the job can be asked (docs/reference/policies.md).
   enum class Autograd : std::uint8_t { full, no_callback, no_counts };
   Autograd autograd = Autograd::full;
   bool skips_frames = false;  // stage 3 under DeepCompile, every frame skipped

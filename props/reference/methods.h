@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-// Calls of an engine by their names in events (docs/TRACE_FORMAT.md section 14).
+// Calls of an engine by their names in events (docs/reference/trace_format.md section 14).
 namespace zeroproof::reference::calls {
 
 inline constexpr std::string_view kForward = "engine.forward";

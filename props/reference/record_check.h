@@ -9,8 +9,8 @@
 namespace zeroproof::reference {
 
 // Whether the events of an engine are whole: each model step says its outcome, each forward and
-// backward what the engine does around it, and what begins ends. docs/TRACE_FORMAT.md sections 5
-// and 14.
+// backward what the engine does around it, and what begins ends. docs/reference/trace_format.md
+// sections 5 and 14.
 class RecordCheck final : public Part {
  public:
   using Part::Part;

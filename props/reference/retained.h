@@ -11,9 +11,9 @@
 namespace zeroproof::reference {
 
 // What backwards that keep their graphs leave for the next ones: docs/spec/zero/stage3.md 3.11 and
-// docs/ENGINE.md, "Retained graphs in stage 3". No event says that a graph is kept. A call whose
-// backward comes again shows that the first one kept it. Where calls have no numbers, that is a
-// module whose backward comes again although each of its forwards has had one.
+// docs/explanation/engine.md, "Retained graphs in stage 3". No event says that a graph is kept. A
+// call whose backward comes again shows that the first one kept it. Where calls have no numbers,
+// that is a module whose backward comes again although each of its forwards has had one.
 class Retained {
  public:
   explicit Retained(const World& world)

@@ -59,9 +59,10 @@ enum class Rule : std::uint8_t {
 
 struct RuleInfo {
   Rule rule;
-  std::string_view id;        // "bucket.room"
-  std::string_view property;  // the number that today's tables have for it (docs/PROPERTIES.md)
-  std::string_view section;   // where docs/spec/zero states it
+  std::string_view id;  // "bucket.room"
+  std::string_view
+      property;  // the number that today's tables have for it (docs/reference/trace_properties.md)
+  std::string_view section;  // where docs/spec/zero states it
   std::string_view sentence;
 };
 

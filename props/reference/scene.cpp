@@ -6,7 +6,7 @@
 namespace zeroproof::reference {
 namespace {
 
-// Moments: they have no return (docs/TRACE_FORMAT.md section 14).
+// Moments: they have no return (docs/reference/trace_format.md section 14).
 bool is_moment(std::string_view method) {
   const bool is_guarded = method.starts_with("fallback.") && method != "fallback.guard";
   return is_guarded || method.starts_with(calls::kAddExternal);

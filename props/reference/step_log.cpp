@@ -40,7 +40,8 @@ int StepLog::agreements_max() const {
   return (has_scale || checks_bf16 ? 1 : 0) + 1;
 }
 
-// With overlap the gather of one part runs beside the update of the next; docs/ENGINE.md.
+// With overlap the gather of one part runs beside the update of the next;
+// docs/explanation/engine.md.
 bool StepLog::gathers_in_parts() const {
   return config().has_overlap_comm() && !config().is_offloaded();
 }

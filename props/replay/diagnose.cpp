@@ -101,7 +101,7 @@ class Diagnoser {
                       .ranks = {story.rank}};
       found.rule = "what the recorder did not see is not judged";
       found.look_at = note.lost.empty() ? std::string(
-                                              "docs/RECORDING.md: what is seen of each "
+                                              "docs/reference/recorder.md: what is seen of each "
                                               "framework and version")
                                         : "rules that need " + listed(note.lost) + " are left out";
       add({.run = story.run, .diagnosis = std::move(found), .trace = at});
@@ -124,9 +124,9 @@ class Diagnoser {
                     .what = finding.text,
                     .ranks = {finding.rank}};
     found.rule = rule_of(*finding.property);
-    found.look_at = words != nullptr
-                        ? std::string(words->look_at)
-                        : fmt::format("docs/PROPERTIES.md, {}", finding.property->source);
+    found.look_at = words != nullptr ? std::string(words->look_at)
+                                     : fmt::format("docs/reference/trace_properties.md, {}",
+                                                   finding.property->source);
     add({.run = report_.traces[at].story->run,
          .diagnosis = std::move(found),
          .trace = at,
@@ -141,7 +141,8 @@ class Diagnoser {
                     .what = trace.queue->first_mismatch->text,
                     .ranks = {trace.story->rank}};
     found.rule = "autograd Q1, Q2, E1 to E3: the order of nodes follows from the graph";
-    found.look_at = "hooks or Functions that change the graph while it runs; docs/AUTOGRAD.md";
+    found.look_at =
+        "hooks or Functions that change the graph while it runs; docs/explanation/autograd.md";
     add({.run = trace.story->run, .diagnosis = std::move(found), .trace = at});
   }
 

@@ -35,7 +35,7 @@ struct DiagnosisWait {
 };
 
 // One answer in words: what happened, on which rank, in which order, what rule it broke, what to
-// look at. docs/OUTPUT.md lists the kinds.
+// look at. docs/reference/output.md lists the kinds.
 struct Diagnosis {
   std::string kind;  // stable: "collective.missing"
   Gravity gravity = Gravity::defect;

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kExceptionMax = 240;  // characters
 
-// What the recorder's guardian writes into the file of a process that died (docs/RECORDING.md).
+// What the recorder's guardian writes into the file of a process that died
+// (docs/reference/recorder.md).
 constexpr std::string_view kKilled = "the process ended without closing its recording";
 
 bool is_decision(std::string_view label) {

@@ -25,7 +25,7 @@ struct BisectDocument {
 
 // For people: the releases that were tried, then what brought the finding and what mended it.
 std::string bisect_text(const BisectDocument& document);
-// "zeroproof.bisect/1" of docs/OUTPUT.md, without a final line end.
+// "zeroproof.bisect/1" of docs/reference/output.md, without a final line end.
 std::string bisect_json(const BisectDocument& document);
 
 }  // namespace zeroproof

@@ -17,7 +17,8 @@ struct ConfigReport {
 // A line a note; keys that nothing reads share a line. Empty without a path.
 std::string config_text(const ConfigReport& report);
 
-// A report of the command, with the member "config" of docs/OUTPUT.md; as it is without a path.
+// A report of the command, with the member "config" of docs/reference/output.md; as it is without a
+// path.
 std::string with_config_json(const std::string& document, const ConfigReport& report);
 
 }  // namespace zeroproof

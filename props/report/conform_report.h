@@ -12,7 +12,7 @@ namespace zeroproof {
 // The report for people: a line a program, then a summary that says what is not ported.
 std::string conform_text(const ConformReport& report, const Palette& palette);
 
-// "zeroproof.conform/1" of docs/OUTPUT.md, without a final line end.
+// "zeroproof.conform/1" of docs/reference/output.md, without a final line end.
 std::string conform_json(const ConformReport& report);
 
 // One case a trace; a program that is not ported is skipped.

@@ -26,7 +26,7 @@ struct TimedExploration {
 // For people.
 std::string engine_exploration_text(const TimedExploration& exploration, const Palette& palette);
 
-// "zeroproof.explore_engine/1" of docs/OUTPUT.md, without a final line end.
+// "zeroproof.explore_engine/1" of docs/reference/output.md, without a final line end.
 std::string engine_exploration_json(const std::vector<TimedExploration>& explorations,
                                     std::uint64_t seed);
 

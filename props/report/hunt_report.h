@@ -30,7 +30,7 @@ std::string finding_text(const subject::SubjectFinding& finding);
 // finding without zeroproof, or is empty.
 std::string issue_text(const subject::SubjectFinding& finding, const std::string& reproduce,
                        const std::string& script);
-// "zeroproof.hunt/1" of docs/OUTPUT.md, without a final line end.
+// "zeroproof.hunt/1" of docs/reference/output.md, without a final line end.
 std::string hunt_json(const HuntDocument& document);
 // A case a signature.
 std::vector<JUnitCase> hunt_cases(const HuntDocument& document);

@@ -11,8 +11,8 @@
 
 namespace zeroproof {
 
-// The documents of docs/OUTPUT.md: one line-broken JSON object each, without a final line end.
-// Field names are a public contract; equal reports give equal bytes.
+// The documents of docs/reference/output.md: one line-broken JSON object each, without a final line
+// end. Field names are a public contract; equal reports give equal bytes.
 
 // `schedules`: those that ran again in the same call, usually none.
 std::string replay_json(const ReplayReport& report, const std::vector<ScheduleReplay>& schedules,

@@ -30,8 +30,8 @@ class TraceFindings {
           .lc = trace_.state->first_mismatch->lc;
     }
     for (const StructureFinding& finding : trace_.structure) {
-      LocatedFinding& added =
-          add_rule("format." + finding.rule, "docs/TRACE_FORMAT.md section 10", finding.text);
+      LocatedFinding& added = add_rule("format." + finding.rule,
+                                       "docs/reference/trace_format.md section 10", finding.text);
       added.line = finding.line_number;
       added.lc = finding.lc;
     }

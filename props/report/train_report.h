@@ -10,7 +10,7 @@
 namespace zeroproof {
 
 // The reports of `zeroproof train`: for people, and "zeroproof.train/1" and "zeroproof.matrix/1" of
-// docs/OUTPUT.md without a final line end.
+// docs/reference/output.md without a final line end.
 std::string train_text(const train::TrainReport& report, const Palette& palette);
 std::string train_json(const train::TrainReport& report);
 

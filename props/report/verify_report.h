@@ -18,7 +18,7 @@ std::string verify_parts_text(const VerifyReport& report);
 // The same as Markdown.
 std::string verify_markdown(const VerifyReport& report);
 
-// zeroproof.verify/1, see docs/OUTPUT.md.
+// zeroproof.verify/1, see docs/reference/output.md.
 std::string verify_json(const VerifyReport& report);
 
 // One case a bundled trace and an exploration.

@@ -8,7 +8,7 @@
 
 namespace zeroproof::train {
 
-// The order tokens of every rank of a run (docs/TRACE_FORMAT.md section 11), in memory.
+// The order tokens of every rank of a run (docs/reference/trace_format.md section 11), in memory.
 class RankTokens final : public RunWatch {
  public:
   RankTokens(int world_size, bool is_stage0);

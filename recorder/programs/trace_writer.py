@@ -1,4 +1,4 @@
-"""A trace in memory, and its file: docs/TRACE_FORMAT.md."""
+"""A trace in memory, and its file: docs/reference/trace_format.md."""
 
 import gzip
 import json

@@ -4,7 +4,7 @@
 # the healthy jobs in each cell, reads their traces with $ZP_COMMAND (zeroproof), prints the table.
 #   --make   only makes the environments
 #   --brief  a part of the jobs
-#   --write  puts the table into docs/RECORDING.md, between its markers
+#   --write  puts the table into versions.md beside it, between its markers
 # ZP_ENVS: folder of the environments (~/.cache/zeroproof/envs; 5 GB for each PyTorch).
 # ZP_OUT: folder for the rows as JSON (a temporary one). Exit code 0: every cell held.
 set -uo pipefail
@@ -107,5 +107,5 @@ while read -r torch numpy cells; do
     run_cell "$torch" "$cell" || failed=1
   done
 done <"$here/versions.txt"
-[[ -n $make_only ]] || python3 "$here/versions_table.py" "$out" ${write:+--write "$here/../../docs/RECORDING.md"}
+[[ -n $make_only ]] || python3 "$here/versions_table.py" "$out" ${write:+--write "$here/versions.md"}
 exit $failed

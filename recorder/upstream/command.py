@@ -39,7 +39,7 @@ def parse():
     parser.add_argument("--parts", default=",".join(PARTS), help="with commas between")
     parser.add_argument("--write", action="store_true", help="keeps the digest as a known release")
     parser.add_argument("--again", action="store_true", help="only reads what is recorded in --out")
-    parser.add_argument("--page", action="store_true", help="writes docs/UPSTREAM.md")
+    parser.add_argument("--page", action="store_true", help="writes recorder/upstream/results.md")
     options = parser.parse_args()
     options.parts = options.parts.split(",")
     unknown = [part for part in options.parts if part not in PARTS]

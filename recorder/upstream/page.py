@@ -1,4 +1,4 @@
-"""The marked sections of docs/UPSTREAM.md: the last result, and changes between known releases."""
+"""The marked sections of results.md: the last result, and changes between known releases."""
 
 import itertools
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from changes import report
 from digest import known_versions, path_of, read_digest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "UPSTREAM.md"
+PAGE = Path(__file__).with_name("results.md")
 
 
 def write(header, against, lines):

@@ -7,7 +7,7 @@
 #   --parts P,...             of suite, programs, manager and hazards
 #   --write                   writes the digest of V into tests/data/upstream
 #   --again                   only reads again what an earlier run left in $ZP_OUT
-#   --page                    writes the differences into docs/UPSTREAM.md, between its markers
+#   --page                    writes the differences into recorder/upstream/results.md, between its markers
 # $ZP_COMMAND: a built zeroproof. $ZP_ENVS: folder of environments. $ZP_OUT: folder for what is recorded.
 # Exit code 0: no difference; 1: differences; 2: usage; 77: no such release can be installed here.
 set -uo pipefail

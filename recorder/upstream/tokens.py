@@ -1,4 +1,4 @@
-"""Events as order tokens (docs/TRACE_FORMAT.md, section 11), without numbers of collectives."""
+"""Order tokens (docs/reference/trace_format.md, section 11), without numbers of collectives."""
 
 import re
 

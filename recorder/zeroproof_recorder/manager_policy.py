@@ -17,7 +17,7 @@ class _ProbeError(Exception):
 
 
 def manager_policy() -> Optional[str]:
-    """The policy's name, as docs/POLICIES.md has them; None if it is none that is known."""
+    """The policy's name, as docs/reference/policies.md has them; None for an unknown one."""
     module = sys.modules.get("deepspeed.runtime.base_optimizer")
     manager = getattr(module, "BackwardHookStateManager", None)
     if manager is None:

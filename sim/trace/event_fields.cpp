@@ -47,7 +47,7 @@ KindTable make_kind_table() {
 using F = EventField;
 using K = EventKind;
 
-// Section 5 of docs/TRACE_FORMAT.md: kind, name, index, required, optional.
+// Section 5 of docs/reference/trace_format.md: kind, name, index, required, optional.
 constexpr std::array<EventShape, kKindCount> kShapes = {{
     {K::unknown, F::label, F::none, 0, 0},
     {K::module_fwd_pre, F::module, F::none, bits(F::module), bits(F::recompute)},

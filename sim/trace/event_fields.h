@@ -7,7 +7,8 @@
 
 namespace zeroproof {
 
-// The fields of an event line that have a meaning (docs/TRACE_FORMAT.md sections 4 and 5).
+// The fields of an event line that have a meaning (docs/reference/trace_format.md sections 4 and
+// 5).
 enum class EventField : std::uint8_t {
   none,  // not one of these; also the kinds whose `name` is empty
   rec,

@@ -25,8 +25,8 @@ Result<std::vector<TraceReader>> open_traces(const std::vector<std::string>& pat
                                              NameTable& names);
 
 // Writes the traces of one run, one reader a rank, as one Chrome trace-event JSON document for
-// ui.perfetto.dev (docs/TRACE_FORMAT.md section 13). `readers` stand at their headers and all use
-// `names`. Memory grows with open slices and gathered parameters only.
+// ui.perfetto.dev (docs/reference/trace_format.md section 13). `readers` stand at their headers and
+// all use `names`. Memory grows with open slices and gathered parameters only.
 Result<PerfettoCounts> export_perfetto(std::vector<TraceReader>& readers, const NameTable& names,
                                        const TextSink& sink);
 

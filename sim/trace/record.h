@@ -14,8 +14,8 @@
 
 namespace zeroproof {
 
-// The records of hooktrace 1.x (docs/TRACE_FORMAT.md section 3), one struct a record type.
-// An empty string or vector means that the optional field is absent.
+// The records of hooktrace 1.x (docs/reference/trace_format.md section 3), one struct a record
+// type. An empty string or vector means that the optional field is absent.
 
 struct TraceClock {
   std::string source;

@@ -9,7 +9,7 @@
 
 namespace zeroproof {
 
-// Brackets that nest per thread (docs/TRACE_FORMAT.md section 5).
+// Brackets that nest per thread (docs/reference/trace_format.md section 5).
 struct SliceKind {
   EventKind begin = EventKind::unknown;  // the opening kind of the bracket
   bool is_begin = false;

@@ -20,8 +20,8 @@ struct StructureFinding {
   std::string text;
 };
 
-// Checks docs/TRACE_FORMAT.md section 10 over the records of one trace, as they come. What the
-// reader guarantees (header first, required fields, increasing lc) is not checked again.
+// Checks docs/reference/trace_format.md section 10 over the records of one trace, as they come.
+// What the reader guarantees (header first, required fields, increasing lc) is not checked again.
 // Tolerated (section 5): module, cb and fn brackets that never close.
 // Memory grows with what is open and declared, not with the length. Not thread-safe.
 class StructureCheck {

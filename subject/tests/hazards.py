@@ -1,4 +1,4 @@
-"""The smallest programs of DeepSpeed's known hazards (docs/HAZARDS.md) that the language can say."""
+"""The smallest programs that show DeepSpeed's known hazards (docs/reference/hazards.md)."""
 
 from documents import STEP, backward, document, forward
 

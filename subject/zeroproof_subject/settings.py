@@ -32,7 +32,7 @@ class Settings:
         )
 
 
-# Defaults of a ds_config.json as zeroproof reads it (docs/CONFIG.md), where torch has others.
+# Defaults of a ds_config.json (docs/reference/config.md), where torch has others.
 _ADAM = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0}
 _SGD = {"lr": 1e-3, "momentum": 0.0, "weight_decay": 0.0, "dampening": 0.0, "nesterov": False}
 

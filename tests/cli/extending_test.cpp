@@ -1,5 +1,6 @@
-// docs/EXTENDING.md, followed literally: its files are written, its commands run, and what they
-// print is what the page shows. The build has compiled its cpp block into a command of its own.
+// docs/tutorial/add_a_property.md, followed literally: its files are written, its commands run, and
+// what they print is what the page shows. The build has compiled its cpp block into a command of
+// its own.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -10,7 +11,7 @@
 namespace zeroproof::cli_test {
 namespace {
 
-const std::string kPage = ZP_SOURCE_DIR "/docs/EXTENDING.md";
+const std::string kPage = ZP_SOURCE_DIR "/docs/tutorial/add_a_property.md";
 
 // The commands of a console block, each with the output below it, in a folder with the page's
 // scenario and `binary` as zeroproof.

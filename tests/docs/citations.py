@@ -1,7 +1,7 @@
 """Finds citations of documents that are not in the repository, and of sections that a page lacks.
 
-A citation is `docs/spec/zero.md 2.17`, `docs/TRACE_FORMAT.md section 5`, a markdown link, or the
-name of any markdown file. A section is a heading that begins with the number, or an id that the
+A citation is `docs/spec/zero.md 2.17`, `docs/reference/trace_format.md section 5`, a markdown
+link, or the name of any markdown file. A section is a heading that begins with the number, or an id that the
 page prints in a table or in bold (E7, K6, P7).
 """
 

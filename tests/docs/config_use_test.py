@@ -1,5 +1,5 @@
 """Every setting of ZeroConfig is asked somewhere: a setting that is only read changes nothing, and
-docs/CONFIG.md would call it modelled. Such keys are `ignored` in engine/config/config_keys.cpp."""
+docs/reference/config.md would call it modelled. Such keys are `ignored` in engine/config/config_keys.cpp."""
 
 import os
 import re

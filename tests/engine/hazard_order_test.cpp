@@ -1,5 +1,6 @@
-// Hazards of order and bookkeeping, each alone: right under `exact`, wrong as docs/HAZARDS.md says
-// with the one quirk (H11, H17, H19, H20, H23); what one fallback owns is not another's to release.
+// Hazards of order and bookkeeping, each alone: right under `exact`, wrong as
+// docs/reference/hazards.md says with the one quirk (H11, H17, H19, H20, H23); what one fallback
+// owns is not another's to release.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// Hazards of factors on gradients, each alone: right under `exact`, wrong as docs/HAZARDS.md says
-// with the one quirk (H6, H7, H22, H26).
+// Hazards of factors on gradients, each alone: right under `exact`, wrong as
+// docs/reference/hazards.md says with the one quirk (H6, H7, H22, H26).
 #include <gtest/gtest.h>
 
 #include <cmath>

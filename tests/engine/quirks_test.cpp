@@ -63,7 +63,7 @@ struct ReleaseRow {
   const char* has;    // of N4 to N8
 };
 
-// docs/HAZARDS.md has what each of them did.
+// docs/reference/hazards.md has what each of them did.
 TEST(Quirks, Of_a_release_are_those_of_its_range) {
   constexpr ReleaseRow kQuirkRows[] = {
       {"deepspeed-0.18.9", "h23", "none"},      {"deepspeed-0.19.2", "h23", "none"},

@@ -1,5 +1,5 @@
 // Defects of releases after 0.19.5, each alone and as a release has them together: right under
-// `exact`, wrong as docs/HAZARDS.md says with the one quirk (N4, N5, N6, N8).
+// `exact`, wrong as docs/reference/hazards.md says with the one quirk (N4, N5, N6, N8).
 #include <gtest/gtest.h>
 
 #include <limits>

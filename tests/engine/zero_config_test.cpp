@@ -169,7 +169,7 @@ TEST(ZeroConfig, Reads_each_modelled_key) {
 }
 
 TEST(ZeroConfig, Is_documented_key_by_key) {
-  const std::string document = file_text("docs/CONFIG.md");
+  const std::string document = file_text("docs/reference/config.md");
   for (const ConfigKey& key : config_keys()) {
     expect_part(document, fmt::format("| `{}/{}` | {} | {} |\n", key.section, key.name,
                                       key_use_name(key.use), key.note));

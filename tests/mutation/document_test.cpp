@@ -1,4 +1,4 @@
-// The R table of docs/PROPERTIES.md is what the registry says.
+// The R table of docs/reference/trace_properties.md is what the registry says.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ std::string property_rows() {
 }
 
 TEST(FaultDocument, Names_every_run_property) {
-  EXPECT_NE(text_of("docs/PROPERTIES.md").find(property_rows()), std::string::npos)
+  EXPECT_NE(text_of("docs/reference/trace_properties.md").find(property_rows()), std::string::npos)
       << property_rows();
 }
 

@@ -83,13 +83,6 @@ std::string hazard_cell(const std::string& hazard, const std::vector<HazardRelea
   return fmt::format("{}", fmt::join(words, "; "));
 }
 
-std::vector<std::string> hazard_lines(const std::string& hazard, const HazardRelease& release) {
-  std::vector<std::string> lines;
-  for (const HazardCase& one : release.cases)
-    if (one.hazard == hazard) lines.push_back(one.line);
-  return lines;
-}
-
 bool is_confirmed(const std::string& hazard, const HazardRelease& release) {
   return std::ranges::any_of(release.cases, [&](const HazardCase& one) {
     return one.hazard == hazard && one.word == "CONFIRMED";

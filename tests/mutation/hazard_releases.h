@@ -31,9 +31,6 @@ std::vector<HazardRelease> read_hazard_releases();
 // it.
 std::string hazard_cell(const std::string& hazard, const std::vector<HazardRelease>& releases);
 
-// The hazard's lines of a release.
-std::vector<std::string> hazard_lines(const std::string& hazard, const HazardRelease& release);
-
 // True if a release shows the hazard.
 bool is_confirmed(const std::string& hazard, const HazardRelease& release);
 

@@ -1,5 +1,5 @@
-// tests/data/hazards: every hazard of docs/HAZARDS.md shows under upstream's policies, and not
-// without its quirk or policy; docs/HAZARDS.md is what the data say.
+// tests/data/hazards: every hazard of docs/reference/hazards.md shows under upstream's policies,
+// and not without its quirk or policy; docs/reference/hazards.md is what the data say.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
 const std::string kHazardFolder = ZP_SOURCE_DIR "/tests/data/hazards/";
-const std::string kPage = ZP_SOURCE_DIR "/docs/HAZARDS.md";
+const std::string kPage = ZP_SOURCE_DIR "/docs/reference/hazards.md";
 
 Json rows() {
   return Json::parse(read_file(kHazardFolder + "hazards.json")).at("rows");
@@ -111,17 +111,6 @@ std::string release_cells(const Json& row, const std::vector<HazardRelease>& rel
   return cells;
 }
 
-std::string what_deepspeed_did(const std::vector<HazardRelease>& releases) {
-  std::string text = "\n## What DeepSpeed did\n";
-  for (const HazardRelease& release : releases) {
-    text += fmt::format("\n`recorder/hazards/run.sh`, {}:\n\n```\n", release.header);
-    for (const Json& row : rows())
-      for (const std::string& line : hazard_lines(row.at("id"), release)) text += line + "\n";
-    text += "```\n";
-  }
-  return text;
-}
-
 std::string document() {
   const std::vector<HazardRelease> releases = read_hazard_releases();
   const Json found = counterexamples();
@@ -136,7 +125,7 @@ std::string document() {
     text += fmt::format("| {} | {} | {} | {} |{}\n", row.at("id").get<std::string>(),
                         row.at("trigger").get<std::string>(), shown_by(row), found_of(row, found),
                         release_cells(row, releases));
-  return text + what_deepspeed_did(releases);
+  return text;
 }
 
 // Those that are a quirk, those that a policy has by itself, and two that no quirk has.

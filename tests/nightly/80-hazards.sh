@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Upstream's hazards: each is found by the hunt, and DeepSpeed still does what docs/HAZARDS.md says of its
+# Upstream's hazards: each is found by the hunt, and DeepSpeed still does what docs/reference/hazards.md says of its
 # release. ZP_TORCH_PYTHON: a Python with PyTorch and DeepSpeed.
 set -uo pipefail
 tree=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)

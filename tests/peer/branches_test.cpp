@@ -1,4 +1,4 @@
-// Tests that exist on upstream's branches alone (docs/PEER_TESTS.md): #8245 and #8135.
+// Tests that exist on upstream's branches alone (tests/peer/upstream_tests.md): #8245 and #8135.
 #include <array>
 
 #include "tests/peer/support/probe.h"

@@ -30,7 +30,7 @@ std::vector<GoldenCase> load_golden_cases() {
          {"deepspeed-0.18.3", "deepspeed-0.18.5", "deepspeed-0.18.7", "deepspeed-pr8245"}) {
       cases.push_back({row.at("scenario"), row.at("mode"), policy, row.at(policy)});
     }
-    // Derived by hand from 0.18.7's field and what the policy changes (docs/POLICIES.md).
+    // Derived by hand from 0.18.7's field and what the policy changes (docs/reference/policies.md).
     for (const char* policy : {"deepspeed-0.19.6", "x2"}) {
       cases.push_back({row.at("scenario"), row.at("mode"), policy,
                        row.value(policy, row.at("deepspeed-0.18.7"))});

@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 
 constexpr int kRanks = 512;
 constexpr int kOdd = 17;
-constexpr std::size_t kRankBytesMax = 8192;  // docs/DIAGNOSIS.md, for this many groups and events
+constexpr std::size_t kRankBytesMax =
+    8192;  // docs/reference/diagnosis.md, for this many groups and events
 
 struct Fault {
   int left_out = -1;  // number of the collective that the odd rank leaves out

@@ -139,13 +139,13 @@ TEST(ScenarioFile, Is_read_from_a_path) {
   std::filesystem::remove(path);
 }
 
-// docs/SCENARIOS.md has one whole file; it must be one.
+// docs/reference/scenarios.md has one whole file; it must be one.
 TEST(ScenarioFile, In_the_documentation_is_read) {
-  std::ifstream file(ZP_SOURCE_DIR "/docs/SCENARIOS.md");
+  std::ifstream file(ZP_SOURCE_DIR "/docs/reference/scenarios.md");
   const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const std::size_t begin = page.find("```json\n") + 8;
-  const auto scenario =
-      parse_scenario(page.substr(begin, page.find("```", begin) - begin), "docs/SCENARIOS.md");
+  const auto scenario = parse_scenario(page.substr(begin, page.find("```", begin) - begin),
+                                       "docs/reference/scenarios.md");
   ASSERT_TRUE(scenario) << scenario.error().text;
   EXPECT_EQ(scenario->id, "checkpointed");
 }

@@ -39,7 +39,7 @@ TEST(SequenceDigest, Takes_a_prefix_for_equal) {
   EXPECT_FALSE(other.first_difference(mine));
 }
 
-// What docs/DIAGNOSIS.md promises a sequence to cost, however long it is.
+// What docs/reference/diagnosis.md promises a sequence to cost, however long it is.
 TEST(SequenceDigest, Keeps_at_most_three_kilobytes) {
   EXPECT_LE(counted(2'000'000, 3'000'000).memory_bytes(), 3072U);
 }

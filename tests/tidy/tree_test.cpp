@@ -55,13 +55,13 @@ TEST(Tree, Installs_the_package_of_every_library_it_includes) {
 
 TEST(Tree, Has_every_public_header_in_the_page_of_the_API) {
   constexpr std::string_view kPublic = "include/zeroproof/";
-  std::ifstream page(kRoot / "docs/API.md");
+  std::ifstream page(kRoot / "docs/how-to/use_the_library.md");
   const std::string text{std::istreambuf_iterator<char>(page), {}};
   for (const SourceFile& file : load_tree(kRoot)) {
     if (!file.path.starts_with(kPublic) || file.path.starts_with("include/zeroproof/internal/"))
       continue;
     EXPECT_NE(text.find("`" + file.path.substr(kPublic.size()) + "`"), std::string::npos)
-        << file.path << " is missing in docs/API.md";
+        << file.path << " is missing in docs/how-to/use_the_library.md";
   }
 }
 

@@ -83,7 +83,7 @@ void ParameterCoordinator::add_external(Zero3Module& module, PartitionedParamete
   if (is_new && trace_.is_complete() && !context_.upstream.all) invalidate_trace();
 }
 
-// A moment: docs/TRACE_FORMAT.md section 14.
+// A moment: docs/reference/trace_format.md section 14.
 void ParameterCoordinator::report_external(const Zero3Module& module,
                                            const PartitionedParameter& parameter) const {
   if (!context_.events.is_on()) return;

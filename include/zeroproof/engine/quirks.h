@@ -11,9 +11,9 @@
 
 namespace zeroproof {
 
-// The upstream behaviours behind hazards H1 to H26 and N4 to N8 (docs/HAZARDS.md), each to be
-// switched on by itself. Without any, the engine does what is right. N1 to N3 are behaviour of the
-// hook policies; N7 has no quirk (docs/HAZARDS.md says why).
+// The upstream behaviours behind hazards H1 to H26 and N4 to N8 (docs/reference/hazards.md), each
+// to be switched on by itself. Without any, the engine does what is right. N1 to N3 are behaviour
+// of the hook policies; N7 has no quirk (docs/reference/hazards.md says why).
 enum class Quirk : std::uint8_t {
   h1_abort_leaks_state,
   h2_callback_once_per_forward,

@@ -5,8 +5,8 @@
 
 namespace zeroproof {
 
-// The kinds of hooktrace 1.x (docs/TRACE_FORMAT.md section 5), in the order of that table.
-// Append only: the order is not part of the file format, but fingerprints depend on it.
+// The kinds of hooktrace 1.x (docs/reference/trace_format.md section 5), in the order of that
+// table. Append only: the order is not part of the file format, but fingerprints depend on it.
 enum class EventKind : std::uint8_t {
   unknown,  // a kind this version does not know; readers pass it through
   module_fwd_pre,

@@ -6,7 +6,7 @@
 
 namespace zeroproof {
 
-// The exit code family a user's mistake leads to (docs/OUTPUT.md lists the codes).
+// The exit code family a user's mistake leads to (docs/reference/output.md lists the codes).
 enum class ErrorCode {
   usage,       // 2: a flag, a configuration value or a scenario file is wrong
   unreadable,  // 5: a trace cannot be read or has an unknown major version

@@ -8,9 +8,9 @@
 
 namespace zeroproof {
 
-// A property in one source file of props/added (docs/EXTENDING.md). An object at namespace scope
-// puts it behind P87 of the catalogue; one that is made after main() began is not seen. Its id and
-// number have to be new, and its strings static.
+// A property in one source file of props/added (docs/tutorial/add_a_property.md). An object at
+// namespace scope puts it behind P87 of the catalogue; one that is made after main() began is not
+// seen. Its id and number have to be new, and its strings static.
 class AddedProperty {
  public:
   // Monitored by one MonitorType an execution, in every scope of the property.

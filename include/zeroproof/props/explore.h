@@ -10,7 +10,7 @@
 namespace zeroproof {
 
 struct ExploreRequest {
-  std::string scenario;          // an id, or the path of a *.json file (docs/SCENARIOS.md)
+  std::string scenario;  // an id, or the path of a *.json file (docs/reference/scenarios.md)
   std::string policy = "exact";  // zeroproof/engine/hooks/policies.h
   bool has_callback_api = true;  // false: the policy counts hooks
   std::uint32_t parameters = 4;  // a multiple of 4

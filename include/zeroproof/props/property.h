@@ -46,10 +46,10 @@ enum class Status : std::uint8_t {
 // "held", "falsified", "latent", "not_applicable". The view is static.
 std::string_view status_name(Status status);
 
-// One entry of the catalogue (docs/PROPERTIES.md). The strings are static.
+// One entry of the catalogue (docs/reference/trace_properties.md). The strings are static.
 struct Property {
   std::string_view id;         // stable: epilogue.once_after_last_hook
-  std::string_view number;     // P1 … P87, as docs/PROPERTIES.md lists them
+  std::string_view number;     // P1 … P87, as docs/reference/trace_properties.md lists them
   std::string_view invariant;  // I1 … I14 of docs/spec/invariants.md
   std::string_view statement;  // one sentence
   std::string_view source;     // the change, report or rule that motivated it

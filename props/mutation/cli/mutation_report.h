@@ -26,7 +26,7 @@ std::string finding_text(const hunt::ProgramFound& found);
 
 // Tables for a terminal; with the program of each fault that was found, or without.
 std::string report_text(const MutationReport& report, bool has_programs);
-// The document "zeroproof.mutation/2" (docs/OUTPUT.md).
+// The document "zeroproof.mutation/2" (docs/reference/output.md).
 std::string report_json(const MutationReport& report);
 
 }  // namespace zeroproof

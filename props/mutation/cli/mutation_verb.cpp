@@ -36,7 +36,7 @@ class MutationVerb final : public Verb {
   void declare(Flags& flags) override {
     flags.add_words(words_, {"ID", "faults to hunt (default: all; with --unmutated none)"});
     flags.add_switch("all", is_all_, "every fault, with --unmutated too");
-    flags.add_switch("hazards", has_hazards_, "every hazard of docs/HAZARDS.md");
+    flags.add_switch("hazards", has_hazards_, "every hazard of docs/reference/hazards.md");
     flags.add_switch("quick", is_quick_,
                      "the catalogue's faults of tier 1, not minimised, as verify hunts them");
     flags.add_value("workers", workers_, {"N", "threads (default: as the machine has)"});

@@ -8,7 +8,7 @@ import unittest
 
 import support
 
-# Of docs/POLICIES.md: first and last release, and the policy.
+# Of docs/reference/policies.md: first and last release, and the policy.
 RELEASES = (
     ((0, 18, 3), (0, 18, 4), "deepspeed-0.18.3"),
     ((0, 18, 5), (0, 18, 6), "deepspeed-0.18.5"),

@@ -1,4 +1,4 @@
-"""The policy protocol: JSON lines over stdin and stdout (docs/POLICIES.md)."""
+"""The policy protocol: JSON lines over stdin and stdout (docs/reference/policies.md)."""
 
 from __future__ import annotations
 

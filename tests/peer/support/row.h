@@ -17,7 +17,7 @@ struct Twin {
   bool has_fault(const std::string& name) const { return fault == name; }
 };
 
-// A row of docs/PEER_TESTS.md: throws whatever says that it does not hold.
+// A row of tests/peer/upstream_tests.md: throws whatever says that it does not hold.
 using RowBody = void (*)(const Twin& twin);
 
 // Empty when the body returned, else why not.

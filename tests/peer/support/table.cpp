@@ -108,7 +108,7 @@ std::string render(const std::vector<TableRow>& table,
 }
 
 std::string document_path() {
-  return std::string(ZP_SOURCE_DIR) + "/docs/PEER_TESTS.md";
+  return std::string(ZP_SOURCE_DIR) + "/tests/peer/upstream_tests.md";
 }
 
 std::string read_document() {

@@ -10,7 +10,7 @@ namespace zeroproof::peer {
 struct TableRow {
   std::string file;         // upstream's, below tests/unit
   std::string test;         // upstream's class and function
-  int tier = 1;             // as docs/PEER_TESTS.md has it; 0: on a branch alone
+  int tier = 1;             // as tests/peer/upstream_tests.md has it; 0: on a branch alone
   std::string ours;         // the gtest name; empty: it does not apply
   std::string breaks_with;  // a quirk, a policy, a rule or "fault: ..."; empty where ours is
   std::string note;         // why it does not apply, or how ours differs
@@ -19,7 +19,7 @@ struct TableRow {
 // The committed table, in the peer's order. Throws std::runtime_error when it cannot be read.
 std::vector<TableRow> read_table();
 
-// docs/PEER_TESTS.md; `verdicts` by the gtest name, empty for passed.
+// tests/peer/upstream_tests.md; `verdicts` by the gtest name, empty for passed.
 std::string render(const std::vector<TableRow>& table,
                    const std::map<std::string, std::string>& verdicts);
 

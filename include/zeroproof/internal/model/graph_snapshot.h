@@ -28,7 +28,7 @@ struct GraphNode {
 };
 
 // The graph one backward() or grad() call starts on: a `graph` record of hooktrace
-// (docs/TRACE_FORMAT.md section 7). Plain data, not validated.
+// (docs/reference/trace_format.md section 7). Plain data, not validated.
 struct GraphSnapshot {
   std::int64_t call = -1;
   std::vector<std::optional<GraphEdge>> roots;

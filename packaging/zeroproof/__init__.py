@@ -1,0 +1,1 @@
+"""The zeroproof command; the packages beside it are zeroproof_recorder and zeroproof_subject."""

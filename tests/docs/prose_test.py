@@ -1,0 +1,55 @@
+"""Pages, help texts and comments keep within prose_budget.json, whose limits may only fall."""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import prose
+
+LONG = "The engine keeps " + "one more word and " * 7 + "ends."
+# A file, its text, and the kinds that are found.
+CASES = [
+    ("docs/page.md", "The hook runs after the last gradient.", []),
+    ("docs/page.md", "The hook runs behind the last gradient.", ["words"]),
+    ("docs/page.md", "A page `behind` a block:\n\n```\nbehind\n```\n", []),
+    ("docs/page.md", "What runs is a hook.", ["openings"]),
+    ("docs/page.md", "One line ends\nWhat follows is its second half, so Where it stands.", []),
+    ("docs/page.md", "| What | stands in a table, behind a bar |", []),
+    ("docs/page.md", LONG, []),
+    ("docs/how-to/page.md", LONG, ["long"]),
+    ("docs/how-to/page.md", "Short. " + LONG + " Short again.", ["long"]),
+    ("docs/tutorial/page.md", "- " + "a word " * 10 + "\n- " + "a word " * 10, []),
+    ("engine/core.cpp", 'const char* text = "nobody";  // Nobody waits.', ["words"]),
+    ("props/cli/verb.cpp", 'const char* text = "nobody waits";', ["words"]),
+    ("recorder/a.py", 'def f():\n    """Tells it."""\n    return "told"  # told', ["words", "words"]),
+    ("engine/core.cpp", "int behind = 0;", []),
+]
+
+
+class Prose(unittest.TestCase):
+    def test_finds_what_style_forbids(self):
+        for path, text, kinds in CASES:
+            with self.subTest(path=path, text=text):
+                self.assertEqual(kinds, [kind for kind, _ in prose.findings_in(path, text)])
+
+    def test_compares_counts_with_limits(self):
+        counts = {"docs": {"words": 2, "long": 1}}
+        self.assertEqual([], prose.over_budget(counts, {"docs": {"words": 2, "long": 1}}))
+        self.assertEqual(1, len(prose.over_budget(counts, {"docs": {"words": 1, "long": 1}})))
+        self.assertEqual(2, len(prose.over_budget(counts, {})))
+
+    def test_never_raises_a_limit(self):
+        limits = {"docs": {"words": 3}, "engine": {"words": 5}}
+        counts = {"docs": {"words": 4}, "engine": {"words": 2}}
+        self.assertEqual({"docs": {"words": 3}, "engine": {"words": 2}}, prose.lowered(counts, limits))
+
+    def test_of_the_tree_is_within_its_limits(self):
+        counts, _ = prose.count_tree()
+        self.assertGreater(sum(kinds["words"] for kinds in counts.values()), 0, "nothing was read")
+        found = prose.over_budget(counts, prose.read_budget())
+        self.assertEqual([], found, "\n" + "\n".join(found))
+
+
+if __name__ == "__main__":
+    unittest.main()
