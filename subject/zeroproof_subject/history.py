@@ -143,6 +143,8 @@ class History:
             self.windows[engine].tensor_backwards = 0
         if it["skips"]:
             self._add(engine, "skipped modules", PARTIAL)
+        if any(skip.get("rank") is not None for skip in it["skips"]):
+            self._add(engine, "skipped modules on one rank")
         if self.has_heads or self.has_experts:
             self._add(engine, PARTIAL)
         for hook in it.hooks:

@@ -10,6 +10,7 @@ ZERO_GRAD = {"zero_grad": {"engine": "a"}}
 KEPT = backward("g", retain_graph=True)
 BY_HAND = {"backward": {"value": "g", "retain_graph": True}}
 BY_HAND_TWICE = "second tensor backward without a forward"
+ON_RANK_1 = {"module": "ck", "rank": 1}
 SUM = {"sum": {"values": ["g", "h"], "as": "s"}}
 TRANSFORM = {"transform": {"engine": "a", "kind": "grad"}}
 REENTRANT = [{"name": "ck", "checkpoint": {"body": []}}]
@@ -67,6 +68,7 @@ CASES = [
         "no " + BY_HAND_TWICE,
     ),
     ([forward("g"), forward("h"), SUM, backward("s")], "body/3/backward", "nothing", "engine backward of a sum"),
+    ([forward("g", skips=[ON_RANK_1]), KEPT], "body/1/backward", "nothing", "skipped modules on one rank"),
     ([TRANSFORM, STEP], "body/1/step", "nothing", "transform"),
     ([forward("g"), backward("g"), STEP], "end", "backward", "reentrant checkpoint"),
 ]
