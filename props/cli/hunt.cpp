@@ -56,6 +56,8 @@ class HuntVerb final : public Verb {
     flags.add_value("shrink", shrink_,
                     {"LIMITS", "of making a finding small: runs and time (default 300x,5m)"});
     flags.add_switch("no-minimize", skips_minimizing_, "report findings as they were found");
+    flags.add_switch("minimize-known", minimizes_known_,
+                     "make known findings small, too, and name them by their small program");
     flags.add_value("answer-limit", answer_limit_,
                     {"TIME", "how long to wait for the subject (default 10m)"});
     flags.add_switch("accept-known", accepts_known_, "exit 0 where every finding is a known one");
@@ -103,6 +105,7 @@ class HuntVerb final : public Verb {
                               *shards));
     subject::HuntOptions options{.seed = seed, .first = *first, .shard = *shard, .shards = *shards};
     options.minimizes = !skips_minimizing_;
+    options.minimizes_known = minimizes_known_;
     options.cases_max = budget->work.executions;
     options.time_max_ns = budget->time_ns.value_or(INT64_MAX);
     options.shrink_runs = shrink->work.executions;
@@ -296,6 +299,7 @@ class HuntVerb final : public Verb {
   std::string corpus_;
   std::string shrink_ = "300x,5m";
   bool skips_minimizing_ = false;
+  bool minimizes_known_ = false;
   std::string answer_limit_ = "10m";
   bool accepts_known_ = false;
   std::vector<std::string> replayed_;

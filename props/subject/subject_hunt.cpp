@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint64_t kSavePeriod = 20;        // cases between two writes of the progress
 constexpr std::uint64_t kSkippedMax = 2'000;     // in a row: the subject can do next to nothing
 constexpr int kRefusedMax = 20;                  // in a row
+constexpr int kRenamedMax = 3;                   // programs of a group that are made small
 constexpr std::size_t kShrinkAttempts = 20'000;  // draws; most of them are no new program
 
 }  // namespace
@@ -49,9 +50,10 @@ bool SubjectHunt::is_over() const {
          watch_.now_ns() - start_ns_ > options_.time_max_ns;
 }
 
-// What is known needs no smaller program, and what comes and goes has none.
+// What is known needs no smaller program unless asked for, and what comes and goes has none.
 bool SubjectHunt::wants_minimizing(const SubjectFinding& finding) const {
-  return options_.minimizes && !finding.verdict.known && !finding.is_flaky() && !is_over();
+  const bool is_settled = finding.verdict.known && !options_.minimizes_known;
+  return options_.minimizes && !is_settled && !finding.is_flaky() && !is_over();
 }
 
 // Whether there is a folder to go on from.
@@ -122,19 +124,47 @@ bool SubjectHunt::run_case(std::uint64_t number) {
 // A group that was seen before counts; the first program of another one is made small.
 void SubjectHunt::note(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict) {
   SubjectFinding seen = make(drawn.program, number, verdict);
-  if (SubjectFinding* const old = seen_before(verdict)) {
+  SubjectFinding* const old = seen_before(verdict);
+  if (old != nullptr) {
     ++old->seen[search_];
     if (old->is_minimized() || old->is_flaky()) return;
     seen.runs = old->runs;
     seen.same_runs = old->same_runs;
-    if (wants_minimizing(seen)) minimize(seen, drawn.choices);
-    seen.seen = old->seen;
-    *old = merged(*old, seen);
+  }
+  if (is_renamed(verdict)) return;
+  if (old == nullptr) confirm(seen);
+  if (wants_minimizing(seen)) minimize(seen, drawn.choices);
+  file(std::move(seen), verdict);
+}
+
+// Whether the small programs of this group were of another one often enough; then it counts there.
+bool SubjectHunt::is_renamed(const Verdict& verdict) {
+  const auto at = renamed_.find(verdict.group());
+  if (at == renamed_.end() || at->second.tries < kRenamedMax) return false;
+  const auto is_its = [&](const SubjectFinding& one) {
+    return one.verdict.group() == at->second.group;
+  };
+  const auto other = std::ranges::find_if(report_.findings, is_its);
+  if (other != report_.findings.end()) ++other->seen[search_];
+  return true;
+}
+
+// Under the group of its small program, which need not be that of the drawn one.
+void SubjectHunt::file(SubjectFinding finding, const Verdict& drawn) {
+  if (finding.verdict.group() != drawn.group()) {
+    Renamed& renamed = renamed_[drawn.group()];
+    ++renamed.tries;
+    renamed.group = finding.verdict.group();
+  }
+  if (SubjectFinding* const old = seen_before(finding.verdict)) {
+    if (finding.verdict.group() == drawn.group())
+      finding.seen = old->seen;
+    else
+      ++old->seen[search_];
+    if (!old->is_minimized()) *old = merged(*old, finding);
     return;
   }
-  confirm(seen);
-  if (wants_minimizing(seen)) minimize(seen, drawn.choices);
-  report_.findings.push_back(std::move(seen));
+  report_.findings.push_back(std::move(finding));
   save(report_.findings.back());
 }
 
@@ -222,6 +252,11 @@ bool SubjectHunt::is_spent(const Attempts& attempts) const {
          report_.problem || (watch_.should_stop && watch_.should_stop());
 }
 
+// One that is known by its small program may get another name on the way.
+bool SubjectHunt::is_alike(const Verdict& one, const Verdict& other) const {
+  return options_.minimizes_known ? one.signature == other.signature : one.group() == other.group();
+}
+
 // A program runs once, however often it is asked for.
 bool SubjectHunt::still_fails(Attempts& attempts, const program::Program& program) {
   const auto [at, is_new] = attempts.tried.try_emplace(program::program_line(program));
@@ -229,7 +264,7 @@ bool SubjectHunt::still_fails(Attempts& attempts, const program::Program& progra
   ++attempts.runs;
   const auto verdict = compare(program);
   if (!verdict || !verdict->is_finding()) return false;
-  if (verdict->group() == attempts.finding.verdict.group())
+  if (is_alike(*verdict, attempts.finding.verdict))
     at->second = verdict;
   else
     others_.emplace(verdict->group(), std::pair(program, *verdict));

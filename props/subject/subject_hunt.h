@@ -23,6 +23,9 @@ struct HuntOptions {
   std::uint64_t cases_max = 300;
   std::int64_t time_max_ns = INT64_MAX;
   bool minimizes = true;
+  // Findings that the subject knows are made small as well, by their signature alone. The small
+  // program then says which known finding it is.
+  bool minimizes_known = false;
   std::size_t shrink_runs = 300;                  // of the subject, a finding
   std::int64_t shrink_time_ns = 300'000'000'000;  // the same
 };
@@ -73,12 +76,20 @@ class SubjectHunt {
     std::map<std::string, std::optional<Verdict>> tried = {};  // by program; none: another verdict
   };
 
+  // The small programs of a group of drawn programs, which are of another group.
+  struct Renamed {
+    int tries = 0;
+    std::string group;  // of the last try
+  };
+
   bool should_end() const;
   bool is_over() const;
   bool wants_minimizing(const SubjectFinding& finding) const;
   bool begin();
   std::optional<Verdict> compare(const program::Program& program);
   bool run_case(std::uint64_t number);
+  bool is_renamed(const Verdict& verdict);
+  void file(SubjectFinding finding, const Verdict& drawn);
   void note(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict);
   SubjectFinding* seen_before(const Verdict& verdict);
   SubjectFinding make(const program::Program& program, std::uint64_t number,
@@ -86,6 +97,7 @@ class SubjectHunt {
   void confirm(SubjectFinding& finding);
   void minimize(SubjectFinding& finding, const program::Choices& start);
   bool is_spent(const Attempts& attempts) const;
+  bool is_alike(const Verdict& one, const Verdict& other) const;
   bool still_fails(Attempts& attempts, const program::Program& program);
   void note_others(std::uint64_t number);
   void save(SubjectFinding& finding);
@@ -100,6 +112,7 @@ class SubjectHunt {
   std::string search_;  // its name in the folder
   std::int64_t start_ns_ = 0;
   int refused_in_a_row_ = 0;
+  std::map<std::string, Renamed> renamed_;  // by the group of the drawn program
   // Other findings that minimising met, by their groups.
   std::map<std::string, std::pair<program::Program, Verdict>> others_;
 };

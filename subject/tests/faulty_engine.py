@@ -18,7 +18,18 @@ class FaultyEngine(WindowedEngine):
             os.abort()
         while self.fault == "waits" and self.job.rank == 1:
             time.sleep(0.1)
+        if self.fault == "is slow" and self.job.rank == 1:
+            self.work(0.5)
         super().step()
+
+    def work(self, seconds):
+        """So many of a processor, which others use as well."""
+        end = time.process_time() + seconds
+        while time.process_time() < end:
+            pause = time.process_time() + 0.02
+            while time.process_time() < pause:
+                pass
+            time.sleep(0.1)
 
 
 def make(job, fault=""):

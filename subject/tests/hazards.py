@@ -6,6 +6,8 @@ TWO_LAYERS = [
     {"name": "l0", "linear": {"inputs": 1, "outputs": 2}},
     {"name": "l1", "custom": {"shape": [3]}},
 ]
+TILED = [TWO_LAYERS[0], {"name": "l2", "tiled": {"body": [TWO_LAYERS[1]]}}]
+EXPERTS = [TWO_LAYERS[0], {"name": "l1", "experts": {"experts": 2}}]
 IN_TWO_CHECKPOINTS = [
     {"name": "c1", "checkpoint": {"body": [{"name": "l2", "custom": {"shape": [2]}}]}},
     {"name": "c2", "checkpoint": {"body": [{"name": "l3", "shared": {"module": "l2"}}]}},
@@ -72,6 +74,7 @@ HAZARDS = [
     ("h5", (0,), program(micro_batch(), **fp16(16))),
     ("h6", (1, 2, 3), program(micro_batch() * 4, **fp16(0, window=2))),
     ("h8", (2,), program(PAST_ENGINE * 2, **TWO_STEPS)),
+    ("h10", (0, 1, 2, 3), program(micro_batch() * 2, modules=TILED, **TWO_STEPS)),
     ("h12", (2,), in_dataclass(program([forward("g"), by_tensor("g"), STEP]))),
     ("h13", (2, 3), program(micro_batch(), modules=[TWO_LAYERS[0], *IN_TWO_CHECKPOINTS])),
     (
@@ -93,22 +96,26 @@ HAZARDS = [
         program([*SUMMED, backward("s"), STEP, forward("g"), by_tensor("g"), STEP]),
     ),
     ("n3", (1, 2, 3), program(failing(by_tensor))),
+    ("n7", (3,), program([{"transform": {"engine": "a", "kind": "grad"}}])),
     ("n8", (1, 2, 3), program([*micro_batch(), *micro_batch("l1")], **ON_CPU, **UNMANAGED)),
     (
-        "zero_grad_keeps_sums",  # N5
+        "n5",
         (2,),
         program([forward("g"), backward("g"), ZERO_GRAD, *micro_batch()], **BF16),
     ),
     (
-        "zero_grad_keeps_sums",  # N9
+        "n9",
         (3,),
         program([forward("g"), backward("g"), ZERO_GRAD, *micro_batch()]),
     ),
 ]
+WITH_EXPERT = [forward("g", expert=1, inputs_need_grad=True), backward("g"), STEP]
 SAVE, LOAD = ({kind: {"engine": "a", "tag": "t"}} for kind in ("save", "load"))
 # Programs that every stage trains right.
 RIGHT = [
     program(micro_batch() * 2),
     program(micro_batch() * 2, bf16={"enabled": True}),
+    program(micro_batch(), modules=TILED),
+    program(WITH_EXPERT * 2, modules=EXPERTS),
     program([*micro_batch(), SAVE, *micro_batch(), LOAD, *micro_batch()]),
 ]

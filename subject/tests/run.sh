@@ -3,7 +3,7 @@
 # where $ZP_TORCH_PYTHON or python3 has PyTorch. Exit code 77: skipped.
 set -uo pipefail
 subject=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
-export PYTHONPATH=$subject:$subject/tests:$subject/../examples PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
+export PYTHONPATH=$subject:$subject/tests:$subject/../examples${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
   { echo "skipped: no python3 >= 3.10"; exit 77; }

@@ -22,6 +22,7 @@ class Contributions:
     rank: int
     skips: frozenset[str] = frozenset()  # modules that do not run
     most: int = MOST["fp32"]
+    expert: int = 0  # which of the experts runs
     # Called with the name and the output of each module that ran, also when it is recomputed.
     watch: Callable[[str, Any], None] | None = field(default=None, compare=False)
 

@@ -23,6 +23,7 @@ class Job:
     config: dict[str, Any]  # the program's ds_config.json: what differs from the defaults
     rank: int
     ranks: int
+    has_callbacks: bool = True  # else as if autograd had no callback after a backward
 
     def optimizer_groups(self) -> list[dict[str, Any]]:
         """The groups as torch.optim takes them."""

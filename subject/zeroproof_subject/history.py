@@ -9,6 +9,10 @@ from typing import Any
 from zeroproof_subject.program import Part, Program
 
 
+# Some parameters have no gradient of this forward or micro-batch.
+PARTIAL = "part of the model"
+
+
 @dataclass(frozen=True)
 class Done:
     """A statement, where it stands, and the kinds of the blocks around it."""
@@ -64,6 +68,7 @@ class Window:
     features: set[str] = field(default_factory=set)
     backwards_of_step: int = 0  # since the last step(), which need not end a window
     steps: int = 0
+    tensor_backwards: int = 0  # since the last forward
 
 
 class History:
@@ -79,6 +84,9 @@ class History:
         self.windows = {spec.name: Window() for spec in program.engines}
         self.forwards: list[Forward] = []
         self.ever: set[str] = set()
+        parts = [part for model in program.models.values() for part in model.parts()]
+        self.has_heads = any(len(model.heads) > 1 for model in program.models.values())
+        self.has_experts = any(part.kind == "experts" for part in parts)
         self.ends: list[str] = []  # engines whose window ends at the next statement
         self.done = until(program, at)
         for done in self.done:
@@ -117,7 +125,8 @@ class History:
 
     def _end_windows(self) -> None:
         for engine in self.ends:
-            self.windows[engine] = Window()
+            left = self.windows[engine].tensor_backwards
+            self.windows[engine] = Window(tensor_backwards=left)
         self.ends.clear()
 
     # --- statements ---
@@ -130,8 +139,14 @@ class History:
             return
         if any(one.engine == engine and one.is_open for one in self.forwards):
             self._add(engine, "two open forwards")
+        if engine in self.windows:
+            self.windows[engine].tensor_backwards = 0
         if it["skips"]:
-            self._add(engine, "skipped modules")
+            self._add(engine, "skipped modules", PARTIAL)
+        if any(skip.get("rank") is not None for skip in it["skips"]):
+            self._add(engine, "skipped modules on one rank")
+        if self.has_heads or self.has_experts:
+            self._add(engine, PARTIAL)
         for hook in it.hooks:
             self._add(engine, f"hook at {hook.at}")
             if any(part.kind == "raise" for part in hook.body):
@@ -142,8 +157,11 @@ class History:
             self.values[it["as"] + name] = (forward,)
 
     def _do_call_module(self, it: Part, blocks: tuple[str, ...]) -> None:
-        self._add(it["engine"], "module called past the engine")
+        self._add(it["engine"], "module called past the engine", PARTIAL)
         self.values[it["as"]] = (Forward(it["engine"], blocks, is_of_module=True),)
+
+    def _do_transform(self, it: Part, blocks: tuple[str, ...]) -> None:
+        self._add(it["engine"], "transform")
 
     def _do_sum(self, it: Part, blocks: tuple[str, ...]) -> None:
         parts = [one for name in it["values"] for one in self.values.get(name, ())]
@@ -173,6 +191,7 @@ class History:
         is_alone = "no_sync" in blocks
         block = next((kind for kind in reversed(blocks) if kind in ("no_sync", "coalesce")), "")
         before = set(window.kinds)
+        is_of_sum = sum(not one.is_of_module for one in forwards) > 1
         window.kinds.append(f"{block} backward".strip())
         window.backwards_of_step += 1
         found = {
@@ -182,8 +201,10 @@ class History:
             "created graph": bool(it["create_graph"]),
             "undivided backward": not it["scale_wrt_gas"],
             "backward of the tensor": not it["engine"],
-            "tensor backward of a sum": not it["engine"]
-            and sum(not one.is_of_module for one in forwards) > 1,
+            "tensor backward of a sum": not it["engine"] and is_of_sum,
+            "engine backward of a sum": bool(it["engine"]) and is_of_sum,
+            "second tensor backward without a forward": not it["engine"]
+            and window.tensor_backwards > 0,
             "forward in no_sync, backward outside": not is_alone
             and any("no_sync" in one.blocks for one in forwards),
             "no_sync backward": is_alone,
@@ -193,6 +214,7 @@ class History:
             "backward after zero_grad": "zero_grad" in before,
             "backward in a window with none before": not any("backward" in it for it in before),
         }
+        window.tensor_backwards += not it["engine"]
         self._add(engine, *(name for name, is_so in found.items() if is_so))
 
     def _do_zero_grad(self, it: Part, blocks: tuple[str, ...]) -> None:
@@ -207,7 +229,7 @@ class History:
     def _do_step(self, it: Part, blocks: tuple[str, ...]) -> None:
         window = self.windows[it["engine"]]
         if window.backwards_of_step == 0:
-            self._add(it["engine"], "micro-batch without a backward")
+            self._add(it["engine"], "micro-batch without a backward", PARTIAL)
         window.steps += 1
         window.backwards_of_step = 0
         steps = self.program.setting("gradient_accumulation_steps", 1)
@@ -238,6 +260,7 @@ CONFIG_FEATURES: dict[str, tuple[str, Any]] = {
     "optimizer on CPU": ("zero_optimization/offload_optimizer/device", "none"),
     "fp16": ("fp16/enabled", False),
     "bf16": ("bf16/enabled", False),
+    "static loss scale": ("fp16/loss_scale", 0),
     "float32 accumulation": ("data_types/grad_accum_dtype", None),
     "gradients not contiguous": ("zero_optimization/contiguous_gradients", True),
     "clipping": ("gradient_clipping", 0.0),
@@ -261,6 +284,8 @@ def features_of_job(program: Program) -> Iterator[str]:
                 yield "frozen parameter"
     if any(spec.parameter_groups > 1 for spec in program.engines):
         yield "parameter groups"
+    if not program.has_callbacks:
+        yield "no callback after a backward"
     yield "several ranks" if program.ranks > 1 else "one rank"
     if program.setting("gradient_accumulation_steps", 1) > 1:
         yield "several micro-batches"

@@ -120,6 +120,7 @@ class Interpreter:
             config=self.program.config,
             rank=self.rank,
             ranks=self.program.ranks,
+            has_callbacks=self.program.has_callbacks,
         )
         return Trained(self.make_engine(job), model)
 
@@ -147,6 +148,7 @@ class Interpreter:
             self.program.seed,
             *graph,
             self.rank,
+            expert=self.expert_of(it),
             skips=frozenset(skip["module"] for skip in it["skips"] if self.is_here(skip)),
             most=MOST[self.program.dtype],
             watch=HookWatch(self, it.hooks, at) if it.hooks else None,
@@ -162,6 +164,11 @@ class Interpreter:
         self.seen.append(Observation(at, "loss", it["engine"], numbers(named)))
         for suffix, tensor in named.items():
             self.values[it["as"] + suffix] = Value(tensor, frozenset([graph]))
+
+    def expert_of(self, it: Part) -> int:
+        """In stage 3 each rank runs another one, so that every rank waits for all of them."""
+        is_sharded = self.program.setting("zero_optimization/stage", 0) == 3
+        return (it["expert"] or 0) + (self.rank if is_sharded else 0)
 
     def is_here(self, skip: dict[str, Any]) -> bool:
         """On this rank."""
@@ -210,6 +217,20 @@ class Interpreter:
             tensor.backward(**options)
             return
         self.engines[names[0]].engine.tensor_backward(tensor, **options)
+
+    def do_transform(self, it: Part, at: str) -> None:
+        """torch.func.grad of the engine's forward, for its inputs."""
+        trained = self.engines[it["engine"]]
+        graph = (it["engine"], trained.forwards)
+        trained.forwards += 1
+        most = MOST[self.program.dtype]
+        data = Contributions(self.program.seed, *graph, self.rank, most=most)
+
+        def loss_of(inputs: Tensor) -> Tensor:
+            return losses_of(trained.model.model, trained.engine(inputs, data))[""]
+
+        gradient = torch.func.grad(loss_of)(torch.zeros(ACTIVATIONS))
+        self.seen.append(Observation(at, "loss", it["engine"], numbers({"": gradient})))
 
     def do_call_module(self, it: Part, at: str) -> None:
         """A module without the engine's forward."""

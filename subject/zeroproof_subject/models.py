@@ -17,6 +17,7 @@ from zeroproof_subject.contributions import Contributions, first_weights
 from zeroproof_subject.program import Model, Part
 
 ACTIVATIONS = 2  # elements
+EXPERT_ELEMENTS = 3
 
 
 class Node(nn.Module):
@@ -137,6 +138,49 @@ class UnusedNode(Node):
         return activations
 
 
+class TileBackward(torch.autograd.Function):
+    """Runs a part of a model and its backward at once; the rest of the backward passes it by."""
+
+    @staticmethod
+    def forward(context, activations: Tensor, run, factor: float) -> Tensor:  # noqa: D102
+        with torch.enable_grad():
+            output = run(activations.detach().requires_grad_())
+            (output.mean() * factor).backward()
+        return output.detach()
+
+    @staticmethod
+    def backward(context, gradient: Tensor):  # noqa: D102
+        return gradient, None, None
+
+
+class TiledNode(Node):
+    """The body with its backward inside forward, as of a tiled loss."""
+
+    def __init__(self, part: Part, build: Build) -> None:
+        super().__init__()
+        self.body = Sequence(part.body, build)
+        self.factor = 1.0  # of the gradients: what an engine divides them by, plain PyTorch does here
+
+    def forward(self, activations: Tensor, data: Contributions, site: str) -> Tensor:  # noqa: D102
+        if not torch.is_grad_enabled():
+            return self.body(activations, data, site)
+        return TileBackward.apply(activations, lambda it: self.body(it, data, site), self.factor)
+
+
+class ExpertsNode(Node):
+    """A leaf module of stage 3: each forward runs one of its weights."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__()
+        self.count = part["experts"]
+        for at in range(self.count):
+            self.register_parameter(f"e{at}", nn.Parameter(torch.zeros(EXPERT_ELEMENTS)))
+
+    def forward(self, activations: Tensor, data: Contributions, site: str) -> Tensor:  # noqa: D102
+        name = f"e{data.expert % self.count}"
+        return activations + weighted(getattr(self, name), data, f"{site}.{name}")
+
+
 class Build:
     """Makes the modules of one tree, which may refer to earlier ones."""
 
@@ -163,6 +207,10 @@ class Build:
                 return CheckpointNode(part, self)
             case "unused":
                 return UnusedNode(part, self)
+            case "tiled":
+                return TiledNode(part, self)
+            case "experts":
+                return ExpertsNode(part)
         raise NotImplementedError(f"module {part.kind}")
 
 

@@ -22,6 +22,8 @@ from zeroproof_subject.rank import EngineChoice, Place, serve
 FIRST_LIMIT = 180.0  # seconds, of a group's first program
 LEAST_LIMIT = 20.0
 LIMIT_OVER_MEDIAN = 40
+LOOK = 5.0  # seconds, after the limit
+LEAST_WORK = 0.03  # seconds of a processor from one look to the next, of ranks that do not hang
 
 
 @dataclass
@@ -85,7 +87,7 @@ class Group:
         started = time.monotonic()
         self.cases += 1
         answers: dict[int, dict[str, Any]] = {}
-        status = self.ask(request) or self.collect(answers, started + limit)
+        status = self.ask(request) or self.collect(answers, limit)
         ranks: list[list[dict[str, Any]] | None] = []
         for rank in range(len(self.connections)):
             ranks += answers[rank]["seen"] if rank in answers else [None]
@@ -108,19 +110,31 @@ class Group:
             return "crash"
         return ""
 
-    def collect(self, answers: dict[int, dict[str, Any]], deadline: float) -> str:
-        """Until all ranks have answered, one has died, or time is over."""
+    def collect(self, answers: dict[int, dict[str, Any]], limit: float) -> str:
+        """Until all ranks have answered, one has died, or time is over.
+
+        Ranks that still compute have as many seconds of a processor as others have of time.
+        """
+        deadline = time.monotonic() + limit
+        used_first = used = self.cpu_seconds()
         while len(answers) < len(self.connections):
             left = [it for at, it in enumerate(self.connections) if at not in answers]
             ready = wait(left, timeout=max(0.0, deadline - time.monotonic()))
             if not ready:
-                return "hang"
+                used, before = self.cpu_seconds(), used
+                if used - before < LEAST_WORK or used - used_first > limit:
+                    return "hang"
+                deadline = time.monotonic() + LOOK
             for connection in ready:
                 try:
                     answers[self.connections.index(connection)] = connection.recv()
                 except (EOFError, OSError):
                     return "crash"
         return "ran"
+
+    def cpu_seconds(self) -> float:
+        """What all ranks have used of processors."""
+        return sum(cpu_seconds_of(process.pid) for process in self.processes)
 
     def last_lines(self) -> str:
         """What each rank printed last."""
@@ -211,6 +225,16 @@ class Pool:
         """Ends all groups."""
         for ranks in list(self.groups):
             self.end_group(ranks)
+
+
+def cpu_seconds_of(process: int) -> float:
+    """Of a processor; 0 where the system does not say."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return 0.0
+    user, system = text.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def has_failed(seen: list[dict[str, Any]]) -> bool:

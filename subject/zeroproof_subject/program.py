@@ -24,6 +24,7 @@ STATEMENT_DEFAULTS: dict[str, dict[str, Any]] = {
     "set_boundary": {"is_boundary": True},
 }
 MODULE_DEFAULTS: dict[str, dict[str, Any]] = {
+    "experts": {"experts": 2},
     "linear": {"has_bias": False, "trained": "all", "input_needs_grad": False, "dimensions": 2},
     "custom": {"shape": (2,), "weights": 1, "trained": "all"},
     "own_weight": {"elements": 3},
@@ -98,6 +99,7 @@ class Program:
     models: dict[str, Model]
     engines: tuple[EngineSpec, ...]
     body: tuple[Part, ...]
+    has_callbacks: bool
     document: dict[str, Any] = field(repr=False)
 
     @property
@@ -143,6 +145,7 @@ def _program(document: dict[str, Any]) -> Program:
         models={model["name"]: _model(model) for model in document["models"]},
         engines=tuple(_engine(engine) for engine in document["engines"]),
         body=_statements(document["body"]),
+        has_callbacks=world.get("autograd", "full") == "full",
         document=document,
     )
 

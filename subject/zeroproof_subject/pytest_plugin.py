@@ -141,7 +141,7 @@ def command_of(config: pytest.Config) -> list[str]:
     binary = given or shutil.which("zeroproof")
     if not binary:
         raise HuntError("no zeroproof in PATH: give --zeroproof-binary, or set ZP_ZEROPROOF")
-    words = [binary, "hunt", "--json", "--progress", "none", "--python", sys.executable]
+    words = [binary, "hunt", "--json", "--progress", "none", "--python", python_word()]
     words += ["--engine", config.getoption("zeroproof_engine")]
     for option in ("stage", "budget", "seed", "corpus"):
         value = config.getoption(f"zeroproof_{option}")
@@ -150,6 +150,13 @@ def command_of(config: pytest.Config) -> list[str]:
     for setting in config.getoption("zeroproof_set"):
         words += ["--set", setting]
     return words
+
+
+def python_word() -> str:
+    """This Python; by the name that it has in PATH, where that is the same environment's."""
+    found = shutil.which("python3")
+    is_this = found and os.path.dirname(found) == os.path.dirname(sys.executable)
+    return "python3" if is_this else sys.executable
 
 
 def search_path(config: pytest.Config) -> str:

@@ -72,6 +72,7 @@ class Verdict:
     seconds: float  # of the subject
     difference: Difference | None = None
     known: Entry | None = None
+    detail: str = ""  # why there is no reference
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -82,9 +83,21 @@ class Verdict:
         }
         if self.difference:
             document["signature"] = self.difference.signature
+        if self.detail:
+            document["detail"] = self.detail
         if self.known:
             document["known"] = self.known.document()
         return document
+
+
+def why_none(reference: RunResult) -> str:
+    """What plain PyTorch did instead of the whole program."""
+    if reference.status != "ran":
+        return f"plain PyTorch: {reference.status} after {reference.seconds:.0f} s: {reference.detail}"
+    errors = [seen[-1]["values"] for seen in reference.ranks if seen and seen[-1]["what"] == "error"]
+    if not errors:
+        return "plain PyTorch: no observation"
+    return f"plain PyTorch: {errors[0]['type']}: {errors[0]['text']}"
 
 
 class Comparison:
@@ -100,7 +113,7 @@ class Comparison:
         program = parse(document)
         reference = self.plain.run(document, program.ranks, self.subject.truth)
         if not has_reference(reference.ranks):
-            return Verdict("no_reference", 0.0)
+            return Verdict("no_reference", 0.0, detail=why_none(reference))
         result = self.subject.run(document)
         difference = first_difference(program, reference.ranks, result.ranks)
         if difference is None and result.status == "ran":

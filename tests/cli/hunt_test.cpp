@@ -100,6 +100,19 @@ TEST(Hunt, Tells_a_new_cause_from_a_known_one_of_its_signature) {
   EXPECT_EQ(1, known);
 }
 
+// The name that a drawn program gives a finding is not that of its cause.
+TEST(Hunt, Names_a_known_finding_by_its_small_program) {
+  const json known = document_of(hunt("known", "--budget 60x --minimize-known --json"));
+  ASSERT_EQ(1U, known["findings"].size());
+  EXPECT_EQ("H4", known["findings"][0]["verdict"]["known"]["name"]);
+  EXPECT_EQ(2U, known["findings"][0]["program"]["body"].size());
+  // No small program keeps a graph, so no finding is of kept graphs.
+  const json renamed = document_of(hunt("doubtful", "--budget 60x --minimize-known --json"));
+  ASSERT_EQ(1U, renamed["findings"].size()) << renamed["findings"];
+  EXPECT_FALSE(renamed["findings"][0]["verdict"].contains("known"));
+  EXPECT_EQ(2U, renamed["findings"][0]["program"]["body"].size());
+}
+
 TEST(Hunt, Says_what_comes_and_goes) {
   const CommandResult result = hunt("flaky", "--budget 40x");
   EXPECT_EQ(1, result.exit_code);

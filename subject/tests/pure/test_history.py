@@ -8,6 +8,11 @@ from zeroproof_subject.program import parse
 
 ZERO_GRAD = {"zero_grad": {"engine": "a"}}
 KEPT = backward("g", retain_graph=True)
+BY_HAND = {"backward": {"value": "g", "retain_graph": True}}
+BY_HAND_TWICE = "second tensor backward without a forward"
+ON_RANK_1 = {"module": "ck", "rank": 1}
+SUM = {"sum": {"values": ["g", "h"], "as": "s"}}
+TRANSFORM = {"transform": {"engine": "a", "kind": "grad"}}
 REENTRANT = [{"name": "ck", "checkpoint": {"body": []}}]
 
 
@@ -51,6 +56,20 @@ CASES = [
     ([forward("g"), KEPT, backward("g"), STEP], "body/3/step", "backward", "two backwards before a step"),
     ([forward("g"), KEPT, STEP, STEP], "body/2/step", "backward", "no two backwards before a step"),
     ([forward("g"), STEP], "body/1/step", "nothing", "micro-batch without a backward"),
+    ([forward("g"), STEP], "body/1/step", "nothing", "part of the model"),
+    ([forward("g"), KEPT, STEP], "body/2/step", "backward", "no part of the model"),
+    ([forward("g", skips=[{"module": "ck"}]), KEPT], "body/1/backward", "nothing", "part of the model"),
+    ([forward("g"), BY_HAND, BY_HAND], "body/2/backward", "backward", BY_HAND_TWICE),
+    ([forward("g"), BY_HAND, STEP, BY_HAND], "body/3/backward", "nothing", BY_HAND_TWICE),
+    (
+        [forward("g"), BY_HAND, forward("g"), BY_HAND],
+        "body/3/backward",
+        "backward",
+        "no " + BY_HAND_TWICE,
+    ),
+    ([forward("g"), forward("h"), SUM, backward("s")], "body/3/backward", "nothing", "engine backward of a sum"),
+    ([forward("g", skips=[ON_RANK_1]), KEPT], "body/1/backward", "nothing", "skipped modules on one rank"),
+    ([TRANSFORM, STEP], "body/1/step", "nothing", "transform"),
     ([forward("g"), backward("g"), STEP], "end", "backward", "reentrant checkpoint"),
 ]
 

@@ -1,8 +1,12 @@
 """Reading programs."""
 
+import json
 import unittest
+from pathlib import Path
 
 from zeroproof_subject.program import NotAProgram, parse
+
+PUBLIC_ISSUES = Path(__file__).resolve().parents[1] / "public_issues"
 
 DOCUMENT = {
     "schema": "zeroproof.program/1",
@@ -55,6 +59,20 @@ class ProgramTest(unittest.TestCase):
         for document in ({}, {"schema": "zeroproof.program/2"}, {"schema": DOCUMENT["schema"]}):
             with self.subTest(document=document), self.assertRaises(NotAProgram):
                 parse(document)
+
+    def test_programs_of_public_reports_are_programs(self):
+        rows = json.loads((PUBLIC_ISSUES / "index.json").read_text())
+        there = {path.name for path in PUBLIC_ISSUES.glob("*.json")} - {"index.json"}
+        self.assertEqual({row["program"] for row in rows}, there)
+        for row in rows:
+            with self.subTest(row["program"]):
+                program = parse(json.loads((PUBLIC_ISSUES / row["program"]).read_text()))
+                self.assertTrue(program.body and row["issue"] and row["release"])
+
+    def test_only_a_world_with_callbacks_has_them(self):
+        self.assertTrue(parse(DOCUMENT).has_callbacks)
+        world = {"ranks": 2, "autograd": "no_callback"}
+        self.assertFalse(parse({**DOCUMENT, "world": world}).has_callbacks)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class PluginTest(unittest.TestCase):
         self.folder = Path(scratch.name)
         (self.folder / "test_own.py").write_text("def test_own():\n    pass\n")
 
-    def run_pytest(self, code, answer, *words):
+    def run_pytest(self, code, answer, *words, path="/usr/bin:/bin"):
         """What pytest printed, its exit code, and its JUnit cases by name."""
         binary = self.folder / "zeroproof"
         said = self.folder / "answer.json"
@@ -62,11 +62,11 @@ class PluginTest(unittest.TestCase):
             f'#!/bin/sh\necho "$@" >{self.folder}/words\ncat {said}\necho why >&2\nexit {code}\n'
         )
         binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
-        path = os.pathsep.join([str(PACKAGE), *filter(None, sys.path)])
+        modules = os.pathsep.join([str(PACKAGE), *filter(None, sys.path)])
         ended = subprocess.run(
             [sys.executable, "-m", "pytest", *PYTEST, *words],
             cwd=self.folder,
-            env=dict(os.environ, PYTHONPATH=path, ZP_ZEROPROOF=str(binary)),
+            env=dict(os.environ, PYTHONPATH=modules, ZP_ZEROPROOF=str(binary), PATH=path),
             capture_output=True,
             text=True,
             check=False,
@@ -106,6 +106,14 @@ class PluginTest(unittest.TestCase):
         line = (self.folder / "words").read_text()
         self.assertIn(f"--python {sys.executable} --engine mine:make --stage 2 --budget 5x", line)
         self.assertIn("--seed 7 --set a=1 --set b=2", line)
+
+    def test_the_python_of_the_environment_has_no_path(self):
+        folder = Path(sys.executable).parent
+        if folder == Path("/usr/bin") or not (folder / "python3").exists():
+            self.skipTest("this Python is not python3 of an environment of its own")
+        path = f"{folder}:/usr/bin:/bin"
+        self.run_pytest(0, document(), "--zeroproof-engine=mine:make", path=path)
+        self.assertIn("--python python3 --engine", (self.folder / "words").read_text())
 
     def test_a_hunt_that_fails_is_no_hunt_that_holds(self):
         engine = ("--zeroproof-engine", "mine:make")

@@ -24,6 +24,15 @@ class PoolTest(unittest.TestCase):
                 finally:
                     subject.end()
 
+    def test_a_rank_that_still_computes_does_not_hang(self):
+        subject = Subject("faulty_engine:make", {"fault": "is slow"})
+        self.addCleanup(subject.end)
+        self.assertEqual(subject.run(PROGRAM).status, "ran")
+        for limit, status in ((1.5, "ran"), (0.3, "hang")):
+            with mock.patch.object(pool, "LOOK", 3.0):
+                with mock.patch.object(subject.pool, "limit", lambda limit=limit: limit):
+                    self.assertEqual(subject.run(PROGRAM).status, status)
+
     def test_an_error_of_an_engine_is_seen_and_the_next_program_runs(self):
         subject = Subject("faulty_engine:make", {"fault": "raises"})
         try:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from zeroproof_subject import capability
 from zeroproof_subject.engine import Job
+from zeroproof_subject.models import ExpertsNode
 from zeroproof_subject.settings import Settings, make_optimizer
 
 OPTIONS = {"stage": 1}
@@ -61,6 +62,8 @@ class DeepSpeedEngine:
         self.job = job
         self.stage = stage
         optimizer = make_optimizer(job.settings, job.optimizer_groups())
+        if stage == 3 and any(isinstance(it, ExpertsNode) for it in job.model.modules()):
+            importlib.import_module("deepspeed.utils").set_z3_leaf_modules(job.model, [ExpertsNode])
         self.engine, *_ = deepspeed.initialize(
             model=job.model,
             optimizer=optimizer,
@@ -76,7 +79,15 @@ class DeepSpeedEngine:
         self.saved: dict[str, bool] = {}  # whether the state of the optimizer was there, by tag
         # Ranks make engines in the same order.
         self.folder = os.path.join(os.environ["ZEROPROOF_FOLDER"], f"engine{next(NUMBERS)}")
+        if not job.has_callbacks:
+            self.count_hooks()
         self.is_16_bit = self.engine.fp16_enabled() or self.engine.bfloat16_enabled()
+
+    def count_hooks(self) -> None:
+        """As where PyTorch's autograd engine has no callback after a backward."""
+        state = getattr(self.engine.optimizer, "_backward_hook_state", None)
+        if state is not None:
+            state.queue_post_backward_callback = lambda: False
 
     def __call__(self, *arguments: Any) -> Any:
         return self.engine(*arguments)
@@ -236,6 +247,9 @@ def prepare() -> None:
     import deepspeed  # noqa: F401
 
     logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
+    # PyTorch multiplies float16 on any CPU; DeepSpeed asks for one that is fast at it.
+    accelerator = importlib.import_module("deepspeed.accelerator").get_accelerator()
+    accelerator.is_fp16_supported = lambda: True
     # By name: the package has a `torch` too.
     importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None
 
@@ -318,7 +332,11 @@ def capabilities(options: dict) -> dict:
     document["engines"] = 1
     document["statements"]["backward"]["engine"] = True
     document["statements"]["call_module"] = {}
-    document["statements"] |= {**EXCEPTIONS, "save": {}, "load": {}}
+    document["statements"] |= {**EXCEPTIONS, "save": {}, "load": {}, "transform": {}}
+    document["modules"] |= {"tiled": {}, "experts": {}}
+    document["statements"]["forward"]["expert"] = True
+    if stage > 0:
+        document["world"]["autograd"] = ["full", "no_callback"]
     if has_unmanaged_accumulation():
         config["/managed_gradient_accumulation"] = True
     # 0.19.8 cannot broadcast a scalar parameter: engine.py views it as bytes.

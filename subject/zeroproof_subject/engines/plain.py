@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from zeroproof_subject.engine import Job, Truth, trained_parameters
+from zeroproof_subject.models import TiledNode
 from zeroproof_subject.windows import WindowedEngine
 
 
@@ -36,6 +37,9 @@ class PlainEngine(WindowedEngine):
         self.replicas = replicas
         self.truth = truth
         self.trained_at_first = set(trained_parameters(job.model))
+        for module in job.model.modules():
+            if isinstance(module, TiledNode):
+                module.factor = 1.0 / self.settings.accumulation_steps
         self.take_over_first_rank()
 
     def take_over_first_rank(self) -> None:
