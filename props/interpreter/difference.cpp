@@ -31,6 +31,7 @@ class Comparer {
   explicit Comparer(const Tolerance& tolerance) : tolerance_(tolerance) {}
 
   void compare(const Observation& engine, const Observation& reference) {
+    if (reference.what == Observed::outcome) ++steps_;
     if (engine.values.size() != reference.values.size())
       return add(reference.what, fmt::format("{} has {} elements and not {}", reference.name,
                                              engine.values.size(), reference.values.size()));
@@ -60,15 +61,17 @@ class Comparer {
   }
 
   // Sums may cancel what they are made of, which is below one; an update may then go either way.
+  // Each step adds what its gradients and its update are rounded by.
   double real_bound(Observed what, double largest) const {
     const bool is_compared = what == Observed::loss || what == Observed::gradients ||
                              what == Observed::refusal || what == Observed::outcome ||
                              what == Observed::counters;
     if (!is_compared && tolerance_.wire != DType::float32) return INFINITY;
-    return kRealUlps * epsilon_of(tolerance_.wire) * std::max(largest, 1.0);
+    return (1 + steps_) * kRealUlps * epsilon_of(tolerance_.wire) * std::max(largest, 1.0);
   }
 
   Tolerance tolerance_;
+  int steps_ = 0;
   std::vector<Difference> found_;
 };
 

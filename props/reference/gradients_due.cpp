@@ -96,6 +96,9 @@ void GradientsDue::see_return(const HookEvent& event) {
     return;
   }
   const bool owns_window = !config().managed_gradient_accumulation && !is_partitioning();
+  const bool is_flush = method == calls::kLastFlush12 || method == calls::kLastFlush3;
+  // What a block has reduced stays reduced where its body raises.
+  if (is_flush && scene_.is_in(calls::kCoalesce)) joined_.clear();
   if (method == calls::kHook) return end_hook(event);
   if (method == calls::kEpilogue) judge_epilogue(event);
   if (method == calls::kReduction &&
@@ -189,8 +192,7 @@ void GradientsDue::see_add(const HookEvent& event) {
 
 // The last reductions of a backward, which need no reason.
 bool GradientsDue::is_last_flush() const {
-  return scene_.is_in("z3.independent_gradient_partition_epilogue") ||
-         scene_.is_in("z12.independent_gradient_partition_epilogue");
+  return scene_.is_in(calls::kLastFlush3) || scene_.is_in(calls::kLastFlush12);
 }
 
 void GradientsDue::see_flush(const HookEvent& event) {

@@ -9,6 +9,9 @@ inline constexpr std::string_view kForward = "engine.forward";
 inline constexpr std::string_view kEpilogue = "engine.backward_epilogue";
 inline constexpr std::string_view kReduction = "engine.allreduce_gradients";
 inline constexpr std::string_view kWholeReduction = "engine.buffered_allreduce_fallback";
+// The last reductions of a backward, or of a block.
+inline constexpr std::string_view kLastFlush12 = "z12.independent_gradient_partition_epilogue";
+inline constexpr std::string_view kLastFlush3 = "z3.independent_gradient_partition_epilogue";
 inline constexpr std::string_view kCoalesce = "engine.coalesce_grad_reduction";
 inline constexpr std::string_view kNoSync = "engine.no_sync";
 inline constexpr std::string_view kStep = "engine.step";

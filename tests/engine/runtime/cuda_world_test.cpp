@@ -284,7 +284,7 @@ TEST_F(CudaRuntime, Leaves_collectives_out_alone_and_in_a_batch) {
   EXPECT_EQ((std::vector<double>{0, 1}), found);  // what each rank had
 }
 
-// A reduction of 32 MiB beside computation has a communicator of its own, behind much other work;
+// A reduction of 32 MiB beside computation has a communicator of its own, after much other work;
 // a small one on the compute stream, asked for later, does not overtake it.
 TEST_F(CudaRuntime, Runs_two_communicators_in_the_order_of_their_calls) {
   if (gpus_->count() < 2) GTEST_SKIP() << "needs two GPUs";
@@ -369,7 +369,7 @@ TEST_F(CudaRuntime, Names_a_stalled_gpu_and_the_collective_that_it_does_not_reac
         runtime.group(GroupKind::data).all_reduce(stream, Span::of(data), ReduceOp::sum);
         stream.synchronize();
       });
-  // Whichever host lost its patience first says so; the other one is only told to end.
+  // The host whose time-out comes first says so, and ends the other one.
   ASSERT_TRUE(errors[0] && errors[1]);
   EXPECT_THAT(text_of(errors[0]) + text_of(errors[1]),
               HasSubstr("collective 8: all_reduce of 77 float32; "
@@ -380,9 +380,9 @@ TEST_F(CudaRuntime, Names_a_stalled_gpu_and_the_collective_that_it_does_not_reac
   });
 }
 
-// Every host would wait inside the driver: numbers of the host are copied behind a collective that
+// Every host would wait inside the driver: numbers of the host are copied after a collective that
 // cannot end, because the ranks issued different ones.
-TEST_F(CudaRuntime, Ends_ranks_that_write_behind_a_mismatch) {
+TEST_F(CudaRuntime, Ends_ranks_that_write_after_a_mismatch) {
   if (gpus_->count() < 2) GTEST_SKIP() << "needs two GPUs";
   const auto errors =  // of a world that has gone when the next one wants its GPUs
       CudaWorld({.world_size = 2, .timeout_ms = 1'500, .collectives = CudaCollectives::nccl},
