@@ -25,6 +25,8 @@ BAD = [
     ("engine/a.h", "// A misuse, docs/spec/zero.md E8.", "E8"),
     ("engine/a.h", "// Events (docs/FORMAT.md section 6).", "section 6"),
     ("engine/a.h", "// The rules: docs/RULES.md.", "does not exist"),
+    ("recorder/a.py", "# The rules: docs/RULES.md.", "does not exist"),
+    ("zp.sh", "echo see docs/RULES.md", "does not exist"),
     ("docs/PAGE.md", "[a page](spec/none.md)", "does not exist"),
 ]
 GOOD = [
