@@ -1,6 +1,5 @@
 #include "bench/checkpoint/process_memory.h"
 
-#include <malloc.h>
 #include <sys/resource.h>
 
 #include <fstream>
@@ -20,7 +19,6 @@ ProcessMemory process_memory() {
 }
 
 void reset_peak() {
-  malloc_trim(0);
   std::ofstream("/proc/self/clear_refs") << "5";
 }
 

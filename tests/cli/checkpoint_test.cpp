@@ -99,7 +99,7 @@ TEST(CheckpointVerb, Refuses_what_it_cannot_do_in_one_line) {
   };
   for (const Row& row : std::vector<Row>{
            {"", 2, "name inspect, verify or convert"},
-           {"verifi run", 2, "unknown action 'verifi'"},
+           {"check run", 2, "unknown action 'check'"},
            {"verify", 2, "name one folder"},
            {"verify run run", 2, "name one folder"},
            {"verify run --ranks 3", 2, "are of convert"},

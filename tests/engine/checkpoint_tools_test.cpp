@@ -304,6 +304,7 @@ TEST(CheckpointConvert, Stops_when_it_is_asked_to) {
   save_both_layouts(saved, OptimizerType::adam);
   bool is_done = false;
   int stopped = 0;
+  int while_writing = 0;
   for (int asked = 0; !is_done; ++asked) {
     int left = asked;
     MemoryFileSystem files = saved.files.after_crash(CrashLoss::nothing);
@@ -314,8 +315,10 @@ TEST(CheckpointConvert, Stops_when_it_is_asked_to) {
     EXPECT_EQ(ErrorCode::failed, made.error().code);
     EXPECT_TRUE(files_below(files, "made", "").empty());
     ++stopped;
+    while_writing += files.exists("made") ? 1 : 0;
   }
   EXPECT_LT(10, stopped);
+  EXPECT_LT(5, while_writing);
 }
 
 TEST(RangedFiles, Give_what_is_there) {
