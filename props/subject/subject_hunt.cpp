@@ -299,8 +299,9 @@ void SubjectHunt::save_all() {
 
 std::string Repetition::text() const {
   if (same_runs > 0) return fmt::format("in {} of {} runs", same_runs, runs);
-  return verdict.is_finding() ? "otherwise: " + verdict.signature
-                              : std::string(name_of(verdict.status));
+  if (verdict.is_finding()) return "otherwise: " + verdict.signature;
+  const std::string status(name_of(verdict.status));
+  return verdict.detail.empty() ? status : status + ": " + verdict.detail;
 }
 
 Result<Repetition> repeat(SubjectProcess& subject, const SubjectFinding& finding, int runs) {

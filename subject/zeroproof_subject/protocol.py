@@ -9,6 +9,7 @@ to `run` has what each rank saw. The answer to `compare` is a verdict:
   signature   only with a difference: a string, the same for findings that are likely the same
   known       only where a file of known/ describes the finding: an object with name, verdict
               ("defect", "limit" or "ours"), issue (a URL or "") and text
+  detail      only with no_reference and refused: why
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from unittest import mock
 
 from documents import STEP, backward, document, forward
 from zeroproof_subject import pool
-from zeroproof_subject.subject import Subject
+from zeroproof_subject.subject import Comparison, Subject
 
 PROGRAM = document(ranks=2, body=[forward("g1"), backward("g1"), STEP])
 FAULTY = {"dies": "crash", "waits": "hang"}
@@ -32,6 +32,13 @@ class PoolTest(unittest.TestCase):
             with mock.patch.object(pool, "LOOK", 3.0):
                 with mock.patch.object(subject.pool, "limit", lambda limit=limit: limit):
                     self.assertEqual(subject.run(PROGRAM).status, status)
+
+    def test_a_program_that_plain_pytorch_cannot_run_says_why(self):
+        comparison = Comparison(Subject("faulty_engine:make", {}))
+        self.addCleanup(comparison.end)
+        verdict = comparison.run(document(body=[backward("of no forward")]))
+        self.assertEqual(verdict.status, "no_reference")
+        self.assertIn("plain PyTorch: KeyError", verdict.document()["detail"])
 
     def test_an_error_of_an_engine_is_seen_and_the_next_program_runs(self):
         subject = Subject("faulty_engine:make", {"fault": "raises"})
