@@ -62,9 +62,9 @@ TEST(CheckpointVerb, Names_damaged_files_and_returns_1) {
   EXPECT_THAT(text.out, HasSubstr("exp_avg.tensor: it is missing\n"));
   EXPECT_THAT(text.out, HasSubstr("fp32.tensor: it has 20 of "));
   EXPECT_THAT(text.out, HasSubstr(", 2 problems\n"));
-  const CommandResult json = zeroproof("checkpoint verify --json " + (scratch / "run"));
-  EXPECT_EQ(1, json.exit_code);
-  const auto document = nlohmann::json::parse(json.out);
+  const CommandResult report = zeroproof("checkpoint verify --json " + (scratch / "run"));
+  EXPECT_EQ(1, report.exit_code);
+  const auto document = nlohmann::json::parse(report.out);
   EXPECT_EQ("zeroproof.checkpoint_verify/1", document["schema"]);
   ASSERT_EQ(2U, document["problems"].size());
   EXPECT_EQ("size", document["problems"][0]["kind"]);
