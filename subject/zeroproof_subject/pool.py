@@ -22,7 +22,7 @@ from zeroproof_subject.rank import EngineChoice, Place, serve
 FIRST_LIMIT = 180.0  # seconds, of a group's first program
 LEAST_LIMIT = 20.0
 LIMIT_OVER_MEDIAN = 40
-LOOK = 5.0  # seconds, after the limit
+LOOK = 15.0  # seconds, after the limit
 LEAST_WORK = 0.03  # seconds of a processor from one look to the next, of ranks that do not hang
 
 
