@@ -54,7 +54,7 @@ class EngineTarget final : public Target {
   void tensor_backward(const std::vector<std::size_t>& engines, const Tensor& root,
                        const Tensor& grad, const BackwardArguments& arguments) override;
   Tensor scale(std::size_t engine, const Tensor& loss) override;
-  void step(std::size_t engine, Observations& seen) override;
+  bool step(std::size_t engine, Observations& seen) override;
   void zero_grad(std::size_t engine) override;
   void set_boundary(std::size_t engine, bool is_boundary) override;
   bool set_loss_scale(std::size_t engine, double loss_scale) override;

@@ -6,7 +6,7 @@
 #include "props/train/scenario.h"
 
 namespace zeroproof::program {
-void EngineTarget::step(std::size_t engine, Observations& seen) {
+bool EngineTarget::step(std::size_t engine, Observations& seen) {
   Engine& it = *engines_[engine];
   const bool is_boundary =
       !config_.managed_gradient_accumulation || it.is_gradient_accumulation_boundary();
@@ -15,15 +15,19 @@ void EngineTarget::step(std::size_t engine, Observations& seen) {
   if (is_boundary && options_.observes && !train::reduces_in_step(config_))
     observe(own, Observed::gradients, prefix, it.full_gradients());
   const StepOutcome outcome = it.step();
-  if (!is_boundary) return;
+  if (!is_boundary) {
+    observe_counted_step(seen, prefix, outcome);
+    return false;
+  }
   seen.insert(seen.end(), own.begin(), own.end());
   observe_outcome(seen, prefix, outcome);
   see_counters(engine, seen);
-  if (!options_.observes) return;
+  if (!options_.observes) return true;
   observe(seen, Observed::update, prefix + "master ", it.full_parameters());
   observe(seen, Observed::update, prefix + "state ", it.full_optimizer_state());
   observe(seen, Observed::update, prefix + "weight ", weights(engine));
   see_left_gradients(engine, seen);
+  return true;
 }
 
 // A step clears what no parameter group lists, too. Stage 3 keeps no .grad that could be left.

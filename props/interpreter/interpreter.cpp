@@ -253,9 +253,7 @@ void Interpreter::execute(const Drop& drop) {
 
 void Interpreter::execute(const Step& step) {
   const std::size_t engine = index_of(step.engine);
-  const std::size_t before = seen_.size();
-  target_.step(engine, seen_);
-  if (seen_.size() > before) slots_[engine] = 0;
+  if (target_.step(engine, seen_)) slots_[engine] = 0;
 }
 
 void Interpreter::execute(const ZeroGrad& zero) {

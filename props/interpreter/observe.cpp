@@ -26,6 +26,15 @@ void observe_outcome(Observations& seen, const std::string& prefix, const StepOu
   seen.push_back({Observed::norm, prefix + "gradient norm", {}, {norm}});
 }
 
+void observe_counted_step(Observations& seen, const std::string& prefix,
+                          const StepOutcome& outcome) {
+  seen.push_back({Observed::counters,
+                  prefix + "counted step: applied, overflow, has a norm",
+                  {},
+                  {outcome.is_applied ? 1.0 : 0.0, outcome.has_overflow ? 1.0 : 0.0,
+                   outcome.grad_norm ? 1.0 : 0.0}});
+}
+
 namespace {
 
 // A node's module under the name that it has in its model.

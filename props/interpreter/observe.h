@@ -21,6 +21,9 @@ void observe(Observations& seen, Observed what, const std::string& prefix,
              const std::vector<FullTensor>& tensors);
 // Whether a step was applied or overflowed, and its norm.
 void observe_outcome(Observations& seen, const std::string& prefix, const StepOutcome& outcome);
+// Of a step() within a window, which only counts.
+void observe_counted_step(Observations& seen, const std::string& prefix,
+                          const StepOutcome& outcome);
 // Prefixes of the parameters that no group lists.
 std::vector<std::string> ungrouped_prefixes(TreeModule& module, const Model& model);
 // The parameter groups that the optimizer of an engine is given: what is trained, in turns; with

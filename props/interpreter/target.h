@@ -38,8 +38,9 @@ class Target {
   virtual void tensor_backward(const std::vector<std::size_t>& engines, const Tensor& root,
                                const Tensor& grad, const BackwardArguments& arguments) = 0;
   virtual Tensor scale(std::size_t engine, const Tensor& loss) = 0;
-  // Observes gradients before, and the outcome and all values after a step at a boundary.
-  virtual void step(std::size_t engine, Observations& seen) = 0;
+  // Observes gradients before, and the outcome and all values after a step at a boundary; else what
+  // it says. Whether it was at a boundary.
+  virtual bool step(std::size_t engine, Observations& seen) = 0;
   virtual void zero_grad(std::size_t engine) = 0;
   virtual void set_boundary(std::size_t engine, bool is_boundary) = 0;
   // Whether it was taken.

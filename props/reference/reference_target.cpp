@@ -170,15 +170,18 @@ void ReferenceTarget::observe_gradients(std::size_t engine, Observations& seen) 
     seen[i].is_unspecified = !std::ranges::all_of(seen[i].values, is_finite);
 }
 
-void ReferenceTarget::step(std::size_t engine, Observations& seen) {
+bool ReferenceTarget::step(std::size_t engine, Observations& seen) {
   Trained& trained = engines_[engine];
   const bool is_boundary = this->is_boundary(trained);
   if (!config_.managed_gradient_accumulation) close(trained);
   ++trained.micro_steps;
   trained.engine->count_micro_step();
-  if (!is_boundary) return;
-  reduce_window(trained);
   const std::string prefix = program::engine_prefix(program_, engine);
+  if (!is_boundary) {
+    program::observe_counted_step(seen, prefix, {});
+    return false;
+  }
+  reduce_window(trained);
   if (!train::reduces_in_step(config_)) observe_gradients(engine, seen);
   const StepOutcome outcome = trained.engine->step();
   const std::int64_t micro_batches = config_.managed_gradient_accumulation
@@ -192,6 +195,7 @@ void ReferenceTarget::step(std::size_t engine, Observations& seen) {
   program::observe(seen, Observed::update, prefix + "state ", trained.engine->optimizer_state());
   program::observe(seen, Observed::update, prefix + "weight ", trained.engine->weights());
   seen.push_back({Observed::update, prefix + "gradients left", {}, {0.0}});
+  return true;
 }
 
 void ReferenceTarget::zero_grad(std::size_t engine) {

@@ -142,7 +142,7 @@ def main() -> int:
     from zeroproof_subject.protocol import answers
 
     for answer in answers(subject, sys.stdin):
-        out.write(json.dumps(answer) + "\n")
+        out.write(json.dumps(answer, allow_nan=False) + "\n")
         out.flush()
     subject.end()
     return 0

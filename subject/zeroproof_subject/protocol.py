@@ -10,11 +10,15 @@ to `run` has what each rank saw. The answer to `compare` is a verdict:
   known       only where a file of known/ describes the finding: an object with name, verdict
               ("defect", "limit" or "ours"), issue (a URL or "") and text
   detail      only with no_reference and refused: why
+
+JSON has no NaN and no infinity: such numbers of answers are the texts "NaN", "Infinity" and
+"-Infinity".
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +66,19 @@ def answer(subject: Subject, request: dict[str, Any]) -> dict[str, Any]:
         detail = "give a program as 'run' or 'compare'"
         return {**identity, "status": "refused", "detail": detail}
     try:
-        return {**identity, **getattr(subject, name)(request[name]).document()}
+        return {**identity, **strict(getattr(subject, name)(request[name]).document())}
     except NotAProgram as error:
         return {**identity, "status": "refused", "detail": str(error)}
+
+
+def strict(value: Any) -> Any:
+    """The same, of values that JSON has."""
+    if isinstance(value, dict):
+        return {key: strict(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [strict(one) for one in value]
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"

@@ -8,6 +8,7 @@ namespace zeroproof {
 namespace {
 
 constexpr const char* kReason = "this build has no CUDA runtime";
+constexpr const char* kAdvice = "this build has no CUDA runtime; use --runtime host";
 
 [[noreturn]] void refuse() {
   ZP_CHECK(false, kReason);
@@ -30,7 +31,7 @@ std::string cuda_unavailable() {
 }
 
 Result<Gpus> Gpus::open(int) {
-  return fail(ErrorCode::cannot_run, std::string(kReason) + "; use --runtime host");
+  return fail(ErrorCode::cannot_run, kAdvice);
 }
 
 Result<Gpus> Gpus::open(std::shared_ptr<Job>) {

@@ -12,7 +12,7 @@ from zeroproof_subject.tally import Tally
 
 class Result:
     def document(self):
-        return {"status": "ran", "ranks": [[]]}
+        return {"status": "ran", "ranks": [[{"values": (float("nan"), float("-inf"), 1.5)}]]}
 
 
 class FakeSubject:
@@ -54,6 +54,11 @@ class ProtocolTest(unittest.TestCase):
         self.assertEqual(len(answered), len(LINES))
         for (_, expected), answer in zip(LINES, answered, strict=True):
             self.assertEqual(expected, {key: answer.get(key) for key in expected})
+
+    def test_numbers_that_json_lacks_are_texts(self):
+        _, answer = answers(FakeSubject(), [LINES[0][0]])
+        text = json.dumps(answer, allow_nan=False)
+        self.assertEqual(["NaN", "-Infinity", 1.5], json.loads(text)["ranks"][0][0]["values"])
 
     def test_an_end_ends_it(self):
         lines = ["\n", json.dumps({"end": True}), LINES[0][0]]
