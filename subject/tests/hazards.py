@@ -112,10 +112,22 @@ HAZARDS = [
 WITH_EXPERT = [forward("g", expert=1, inputs_need_grad=True), backward("g"), STEP]
 SAVE, LOAD = ({kind: {"engine": "a", "tag": "t"}} for kind in ("save", "load"))
 # Programs that every stage trains right.
+FROZEN_WEIGHT = [
+    {
+        "name": "l0",
+        "linear": {"inputs": 1, "outputs": 1, "has_bias": True, "trained": "bias_only"},
+    }
+]
 RIGHT = [
     program(micro_batch() * 2),
     program(micro_batch() * 2, bf16={"enabled": True}),
     program(micro_batch(), modules=TILED),
     program(WITH_EXPERT * 2, modules=EXPERTS),
     program([*micro_batch(), SAVE, *micro_batch(), LOAD, *micro_batch()]),
+    program(
+        micro_batch(),
+        modules=FROZEN_WEIGHT,
+        bf16={"enabled": True},
+        zero_optimization={"stage3_param_persistence_threshold": 0},
+    ),
 ]

@@ -166,15 +166,19 @@ class DeepSpeedEngine:
         }
 
     def parameters(self) -> dict[str, Tensor]:
-        """Gathered in stage 3."""
+        """The masters of a 16-bit model; what has none is gathered in stage 3."""
         named = dict(self.job.model.named_parameters())
+        values: dict[str, Tensor] = {}
         if self.is_16_bit and self.stage > 0:
             read = self.tensor_fragment.safe_get_full_fp32_param
-            return {name: copy_of(read(it) if it.requires_grad else it) for name, it in named.items()}
-        if self.stage < 3:
-            return {name: copy_of(it) for name, it in named.items()}
-        with self.gathered_parameters(list(named.values())):
-            return {name: copy_of(it) for name, it in named.items()}
+            values = {name: copy_of(read(it)) for name, it in named.items() if it.requires_grad}
+        rest = {name: it for name, it in named.items() if name not in values}
+        context: Any = contextlib.nullcontext()
+        if self.stage == 3 and rest:
+            context = self.gathered_parameters(list(rest.values()))
+        with context:
+            values |= {name: copy_of(it) for name, it in rest.items()}
+        return {name: values[name] for name in named}
 
     def optimizer_state(self) -> dict[str, dict[str, Tensor]]:
         """By safe_get_full_optimizer_state."""
