@@ -166,7 +166,7 @@ class DeepSpeedEngine:
         }
 
     def parameters(self) -> dict[str, Tensor]:
-        """The masters of a 16-bit model; what has none is gathered in stage 3."""
+        """The masters of a 16-bit model; other parameters are gathered in stage 3."""
         named = dict(self.job.model.named_parameters())
         values: dict[str, Tensor] = {}
         if self.is_16_bit and self.stage > 0:
