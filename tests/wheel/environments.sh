@@ -43,5 +43,5 @@ check_environment() {  # PYTHON
 }
 
 code=0
-for python in "$@"; do check_environment "$python" "$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"; done
+for python in "$@"; do check_environment "$python" "$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')"; done
 exit $code
