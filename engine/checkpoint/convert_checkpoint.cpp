@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/checkpoint/file_names.h"
 #include "engine/checkpoint/find_checkpoint.h"
 #include "engine/checkpoint/state_check.h"
 #include "engine/checkpoint/state_reader.h"
@@ -16,8 +17,6 @@
 
 namespace zeroproof {
 namespace {
-
-constexpr std::string_view kStepKey = "step";
 
 Manifest head_for(const FoundCheckpoint& source, const ConvertOptions& options) {
   Manifest head = source.manifest;

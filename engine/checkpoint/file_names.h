@@ -13,6 +13,7 @@ inline constexpr std::string_view kLatestFile = "latest";
 inline constexpr std::string_view kManifestFile = "manifest.json";
 inline constexpr std::string_view kSavingFolder = ".saving";
 inline constexpr std::string_view kWeightKey = "fp32";  // the master copy, whatever its dtype
+inline constexpr std::string_view kStepKey = "step";    // one number, of whole tensors
 
 // A name as a file's: everything but letters, digits, '.', '_' and '-' as %XX; a leading '.' too.
 std::string escaped_name(std::string_view name);

@@ -10,6 +10,7 @@
 #include "engine/checkpoint/file_names.h"
 #include "engine/checkpoint/find_checkpoint.h"
 #include "engine/checkpoint/state_check.h"
+#include "engine/checkpoint/stored_files.h"
 #include "engine/checkpoint/tensor_file.h"
 #include "engine/checkpoint/tensor_parallel.h"
 
@@ -70,9 +71,7 @@ class ShardSaver final : public CheckpointFolder {
 Result<Manifest> read_shards_manifest(FileSystem& files, const std::string& path,
                                       const ParallelRank& tensor) {
   const std::string at = fmt::format("{}/{}", path, kManifestFile);
-  const auto text = files.read(at, kManifestBytesMax);
-  if (!text) return damaged(at, text.error().reason);
-  auto manifest = parse_manifest(*text, at);
+  auto manifest = read_manifest_at(files, path);
   if (!manifest) return manifest;
   if (manifest->data_size == 0)
     return fail(ErrorCode::usage,
@@ -102,19 +101,7 @@ Result<ShardLoad> ShardLoad::open(FileSystem& files, const std::string& folder,
   if (!path) return tl::unexpected(path.error());
   const auto manifest = read_shards_manifest(files, *path, tensor);
   if (!manifest) return tl::unexpected(manifest.error());
-  const std::vector<std::string> names =
-      shard_part_files(manifest->tensor_size, manifest->data_size);
-  std::vector<ShardPart> parts;
-  for (int data = 0; data < manifest->data_size; ++data) {
-    const auto at = static_cast<std::size_t>(tensor.rank * manifest->data_size + data);
-    const std::string file = *path + "/" + names[at];
-    const auto text = read_shard_file(files, file, manifest->parts[at]);
-    if (!text) return tl::unexpected(text.error());
-    auto part = parse_shard_part(*text, file);
-    if (!part) return tl::unexpected(part.error());
-    parts.push_back(std::move(*part));
-  }
-  auto index = ShardIndex::make(parts, tensor, *path);
+  auto index = read_shard_index(files, {*path, *manifest}, tensor);
   if (!index) return tl::unexpected(index.error());
   ShardLoad load;
   load.files_ = &files;

@@ -93,7 +93,7 @@ std::vector<Step> steps_of(const TrainingState& state, const Names& group) {
   std::vector<Step> steps;
   for (const FullTensor& tensor : state.optimizer_state) {
     const StateName name = state_name(tensor.name);
-    if (name.key != "step" || tensor.values.empty()) continue;
+    if (name.key != kStepKey || tensor.values.empty()) continue;
     if (group.empty() || group.contains(name.parameter)) {
       steps.push_back({name.parameter, tensor.values.front()});
     }
@@ -110,7 +110,7 @@ StateName state_name(const std::string& name) {
 }
 
 bool is_shaped_as_parameter(const std::string& key) {
-  return key != "step";
+  return key != kStepKey;
 }
 
 bool is_written_by(const ParallelPlace& place, const std::map<std::string, PartitionRule>& rules,

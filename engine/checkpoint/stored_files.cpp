@@ -52,20 +52,8 @@ void put_in_order(const Manifest& manifest, std::vector<StoredState>& states) {
 
 // What one tensor-parallel rank has in the blocks of all data-parallel ranks.
 Result<StoredPart> read_shard_part(FileSystem& files, const FoundCheckpoint& checkpoint,
-                                   int tensor) {
-  const Manifest& manifest = checkpoint.manifest;
-  const std::vector<std::string> names = part_names(manifest);
-  std::vector<ShardPart> parts;
-  for (int data = 0; data < manifest.data_size; ++data) {
-    const auto at = static_cast<std::size_t>(tensor * manifest.data_size + data);
-    const auto text = read_part_text(files, checkpoint, at);
-    if (!text) return tl::unexpected(text.error());
-    auto part = parse_shard_part(*text, checkpoint.path + "/" + names[at]);
-    if (!part) return tl::unexpected(part.error());
-    parts.push_back(std::move(*part));
-  }
-  const ParallelRank rank{tensor, manifest.tensor_size};
-  const auto index = ShardIndex::make(parts, rank, checkpoint.path);
+                                   const ParallelRank& rank) {
+  const auto index = read_shard_index(files, checkpoint, rank);
   if (!index) return tl::unexpected(index.error());
   StoredPart stored{.states = {}, .steps = index->steps()};
   for (const auto& [key, blocks] : index->states()) {
@@ -78,7 +66,7 @@ Result<StoredPart> read_shard_part(FileSystem& files, const FoundCheckpoint& che
       state.pieces.push_back({of.file, of.block.file, of.block.elements});
     stored.states.push_back(std::move(state));
   }
-  put_in_order(manifest, stored.states);
+  put_in_order(checkpoint.manifest, stored.states);
   return stored;
 }
 
@@ -95,17 +83,37 @@ Result<FoundCheckpoint> read_manifest_in(FileSystem& files, const std::string& f
                                          const std::string& tag) {
   auto path = checkpoint_path(files, folder, tag);
   if (!path) return tl::unexpected(path.error());
-  const std::string at = fmt::format("{}/{}", *path, kManifestFile);
-  const auto text = files.read(at, kManifestBytesMax);
-  if (!text) return damaged(at, text.error().reason);
-  auto manifest = parse_manifest(*text, at);
+  auto manifest = read_manifest_at(files, *path);
   if (!manifest) return tl::unexpected(manifest.error());
   return FoundCheckpoint{std::move(*path), std::move(*manifest)};
+}
+
+Result<Manifest> read_manifest_at(FileSystem& files, const std::string& path) {
+  const std::string at = fmt::format("{}/{}", path, kManifestFile);
+  const auto text = files.read(at, kManifestBytesMax);
+  if (!text) return damaged(at, text.error().reason);
+  return parse_manifest(*text, at);
 }
 
 std::vector<std::string> part_names(const Manifest& manifest) {
   return manifest.data_size > 0 ? shard_part_files(manifest.tensor_size, manifest.data_size)
                                 : part_files(manifest.tensor_size, manifest.expert_size);
+}
+
+Result<ShardIndex> read_shard_index(FileSystem& files, const FoundCheckpoint& checkpoint,
+                                    const ParallelRank& tensor) {
+  const int ranks = checkpoint.manifest.data_size;
+  const std::vector<std::string> names = part_names(checkpoint.manifest);
+  std::vector<ShardPart> parts;
+  for (int data = 0; data < ranks; ++data) {
+    const auto at = static_cast<std::size_t>(tensor.rank * ranks + data);
+    const auto text = read_part_text(files, checkpoint, at);
+    if (!text) return tl::unexpected(text.error());
+    auto part = parse_shard_part(*text, checkpoint.path + "/" + names[at]);
+    if (!part) return tl::unexpected(part.error());
+    parts.push_back(std::move(*part));
+  }
+  return ShardIndex::make(parts, tensor, checkpoint.path);
 }
 
 Result<std::vector<StoredPart>> read_stored_parts(FileSystem& files,
@@ -116,7 +124,8 @@ Result<std::vector<StoredPart>> read_stored_parts(FileSystem& files,
       has_shards ? static_cast<std::size_t>(manifest.tensor_size) : manifest.parts.size();
   std::vector<StoredPart> parts;
   for (std::size_t place = 0; place < places; ++place) {
-    auto part = has_shards ? read_shard_part(files, checkpoint, static_cast<int>(place))
+    auto part = has_shards ? read_shard_part(files, checkpoint,
+                                             {static_cast<int>(place), manifest.tensor_size})
                            : read_whole_part(files, checkpoint, place);
     if (!part) return tl::unexpected(part.error());
     parts.push_back(std::move(*part));

@@ -22,6 +22,9 @@ struct FoundCheckpoint {
 Result<FoundCheckpoint> read_manifest_in(FileSystem& files, const std::string& folder,
                                          const std::string& tag);
 
+// The manifest of the checkpoint in the folder `path`. Error: names the file.
+Result<Manifest> read_manifest_at(FileSystem& files, const std::string& path);
+
 // The folder of the checkpoint that is meant. Only names are looked at.
 Result<std::string> checkpoint_path(FileSystem& files, const std::string& folder,
                                     const std::string& tag);
@@ -49,6 +52,11 @@ struct StoredPart {
   std::vector<StoredState> states;            // by parameter and key, weights first
   std::map<std::string, std::int64_t> steps;  // of shards; whole tensors have a state "step"
 };
+
+// The blocks of one tensor-parallel rank in the parts of all data-parallel ranks. Error: a part
+// that is missing or damaged, blocks that do not make up a whole.
+Result<ShardIndex> read_shard_index(FileSystem& files, const FoundCheckpoint& checkpoint,
+                                    const ParallelRank& tensor);
 
 // One a place (tensor-parallel rank, expert-parallel rank); expert-major. Error: a part that is
 // missing or damaged, blocks that do not make up a whole.
