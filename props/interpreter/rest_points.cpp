@@ -27,8 +27,7 @@ bool frees_at_once(const State& state) {
 // A step() within a window only counts.
 bool steps_model(const State& state, const Statement& statement) {
   const auto* const step = as<Step>(statement);
-  return step && (state.is_boundary(state.engines.at(step->engine)) ||
-                  !state.config().managed_gradient_accumulation);
+  return step && state.steps_model(state.engines.at(step->engine));
 }
 
 // Whether every backward that its graph can have has been.

@@ -33,6 +33,10 @@ bool State::is_boundary(const EngineState& engine) const {
   return (engine.micro_steps + 1) % config().gradient_accumulation_steps == 0;
 }
 
+bool State::steps_model(const EngineState& engine) const {
+  return is_boundary(engine) || !config().managed_gradient_accumulation;
+}
+
 bool State::supports_manual_backward() const {
   return stage > 0 && program->world.autograd == World::Autograd::full;
 }

@@ -127,6 +127,8 @@ struct State {
   std::size_t hooks_around() const;      // of backwards
   bool is_at_top() const { return frames.empty(); }
   bool is_boundary(const EngineState& engine) const;
+  // Whether a step() now updates the weights; within a window it only counts.
+  bool steps_model(const EngineState& engine) const;
   // Whether .backward() of a loss reaches engines without engine.backward.
   bool supports_manual_backward() const;
   // Values with a graph of the engine that no backward has freed.

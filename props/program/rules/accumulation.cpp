@@ -35,8 +35,7 @@ bool lacks_gradient(const State& state, const std::string& name, const EngineSta
 }
 
 std::string step_problem(const State& state, const EngineState& engine) {
-  const ZeroConfig& config = state.config();
-  const bool is_boundary = state.is_boundary(engine) || !config.managed_gradient_accumulation;
+  const bool is_boundary = state.steps_model(engine);
   return first_broken(
       {{state.is_in(FrameKind::forward_hook), "a step in the middle of a forward"},
        {engine.tiled.has_value(), "a step before the backward of tiles"},
@@ -76,9 +75,7 @@ Verdict check(Walk& walk, const Step& step) {
   if (!is_inside) return tl::unexpected(is_inside.error());
   if (*is_inside) return refused_with(EngineErrorId::incomplete_backward);
   if (const std::string why = step_problem(state, engine); !why.empty()) return no_sense(why);
-  const bool is_boundary =
-      state.is_boundary(engine) || !state.config().managed_gradient_accumulation;
-  if (is_boundary) return take_boundary_step(state, step.engine, engine);
+  if (state.steps_model(engine)) return take_boundary_step(state, step.engine, engine);
   ++engine.micro_steps;
   engine.has_forwarded = false;
   return Expectation{};
