@@ -8,7 +8,7 @@ namespace zeroproof {
 
 std::string CapturedIteration::obstacle() const {
   if (context_.runtime.graphs() == nullptr)
-    return "this runtime does its work when it is queued, so there is nothing to capture; the "
+    return "this runtime does its work when it is queued, so it cannot be captured; the "
            "CUDA runtime captures";
   if (checks_overflow(context_))
     return "a step that looks for overflow waits for the device before it decides: fp16, autocast "

@@ -10,7 +10,7 @@ namespace zeroproof {
 // (docs/reference/trace_format.md section 14).
 void mark_configuration(const ZeroContext& context);
 
-// How many complete backwards are in the window behind an epilogue.
+// How many complete backwards are in the window after an epilogue.
 void mark_window(const ZeroContext& context, std::int64_t backwards);
 
 // The same of one optimizer step, in the order in which it was decided.

@@ -48,7 +48,7 @@ Result<std::unique_ptr<Engine>> Engine::initialize(Autograd& autograd, nn::Modul
   if (!policy) return tl::unexpected(policy.error());
   if (const auto fits = check_quirks(options.quirks, options.policy); !fits)
     return tl::unexpected(fits.error());
-  // Before anything of the model is taken over: it stays as it is for whoever mends this.
+  // Before anything of the model is taken over: it stays as it is for a second try.
   if (config.stage == 3)
     if (const auto known = check_leaf_classes(config.leaf_module, module); !known)
       return tl::unexpected(known.error());
@@ -181,6 +181,13 @@ std::vector<FullTensor> Engine::full_optimizer_state() {
 Result<void> Engine::save_checkpoint(const std::string& folder,
                                      const EngineCheckpointOptions& options) {
   return core_->save_checkpoint(folder, options);
+}
+Result<void> Engine::async_save_checkpoint(const std::string& folder,
+                                           const EngineCheckpointOptions& options) {
+  return core_->async_save_checkpoint(folder, options);
+}
+Result<void> Engine::wait_checkpoint() {
+  return core_->wait_checkpoint();
 }
 Result<void> Engine::load_checkpoint(const std::string& folder,
                                      const EngineCheckpointOptions& options) {

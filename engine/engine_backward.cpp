@@ -107,7 +107,7 @@ Result<void> Engine::Core::override_loss_scale(double loss_scale) {
   const bool had_factor = loss_factor_.is_needed_at_leaves();
   const auto set = context_.loss_scaler.set_external(loss_scale);
   if (!had_factor && loss_factor_.is_needed_at_leaves())
-    register_gradient_hooks();  // where nothing was scaled
+    register_gradient_hooks();  // where no gradient was scaled
   return set;
 }
 
@@ -143,9 +143,9 @@ void Engine::Core::on_observed_gradient(ZeroParameter& parameter) {
 
 Tensor Engine::Core::on_leaf_gradient(const Tensor& grad) {
   if (is_in_transform() || !grad.is_defined()) return {};
-  if (loss_factor_.is_backward_manual()) refuse_manual_backward();  // it has brought nothing
+  if (loss_factor_.is_backward_manual()) refuse_manual_backward();  // it brought no gradient
   const double factor = loss_factor_.at_leaf();
-  has_unreduced_gradients_ = true;  // stages 0 and 1 may have no hook behind it to say so
+  has_unreduced_gradients_ = true;  // stages 0 and 1 may have no hook after it to say so
   return factor == 1.0 ? Tensor() : mul(context_.autograd, grad, factor);
 }
 

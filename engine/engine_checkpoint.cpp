@@ -82,6 +82,7 @@ TrainingState Engine::Core::training_head(const EngineCheckpointOptions& given) 
 Result<void> Engine::Core::save_checkpoint(const std::string& folder,
                                            const EngineCheckpointOptions& given) {
   const Events::Call call(context_.events, "engine.save_checkpoint");
+  if (auto before = wait_checkpoint(); !before) return before;
   TrainingState state = training_head(given);
   if (given.layout == CheckpointLayout::shards) return save_shards(std::move(state), folder, given);
   const bool is_writer = context_.data.group().rank() == 0;
@@ -105,6 +106,7 @@ Result<void> Engine::Core::save_checkpoint(const std::string& folder,
 Result<void> Engine::Core::load_checkpoint(const std::string& folder,
                                            const EngineCheckpointOptions& given) {
   const Events::Call call(context_.events, "engine.load_checkpoint");
+  if (auto before = wait_checkpoint(); !before) return before;
   const bool has_shards = given.layout == CheckpointLayout::shards;
   TrainingState own;
   if (!has_shards)

@@ -145,7 +145,7 @@ void Engine::Core::register_root_hooks() {
       }));
 }
 
-// Gradients are divided where they arrive, unless nothing ever has to be (H8 divides at outputs).
+// Gradients are divided where they arrive, unless no division is due (H8 divides at outputs).
 void Engine::Core::register_gradient_hooks() {
   remove_gradient_hooks();
   has_leaf_hooks_ =

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/captured_iteration.h"
+#include "engine/checkpoint/pending_save.h"
 #include "engine/checkpoint/shards.h"
 #include "engine/checkpoint/training_state.h"
 #include "engine/loss_factor.h"
@@ -59,7 +60,12 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   Result<void> save_checkpoint(const std::string& folder, const EngineCheckpointOptions& given);
   Result<void> load_checkpoint(const std::string& folder, const EngineCheckpointOptions& given);
 
-  // The gradient hook of one parameter: .grad is complete for this graph task. Allocates nothing
+  // engine_async_save.cpp
+  Result<void> async_save_checkpoint(const std::string& folder,
+                                     const EngineCheckpointOptions& given);
+  Result<void> wait_checkpoint();
+
+  // The gradient hook of one parameter: .grad is complete for this graph task. Never allocates
   // and costs the same whatever the number of parameters, but for what it has to reduce.
   void on_gradient(ZeroParameter& parameter);
 
@@ -128,7 +134,11 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   Result<void> all_ranks_succeeded(Result<void> result);
   void run_for_files(const EngineCheckpointOptions& given, const SideWork::Work& work);
   TrainingState training_head(const EngineCheckpointOptions& given) const;
+  std::unique_ptr<PendingSave> begin_save(TrainingState head, const std::string& folder,
+                                          const EngineCheckpointOptions& given);
   // Of checkpoints with CheckpointLayout::shards.
+  ShardState shard_state(TrainingState head);
+  ShardSnapshot shard_snapshot(TrainingState head, DType dtype);
   Result<void> save_shards(TrainingState head, const std::string& folder,
                            const EngineCheckpointOptions& given);
   Result<ShardLoad> checked_shards(const std::string& folder, const EngineCheckpointOptions& given);
@@ -151,6 +161,8 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   LearningRates learning_rates_;
   EngineCounters counters_;
   CapturedIteration captured_{context_};
+  bool is_saving_ = false;                     // on all ranks alike
+  std::unique_ptr<PendingSave> pending_save_;  // null on a rank without files to write
   std::vector<HookHandle> handles_;
   std::vector<HookHandle> gradient_handles_;
   bool has_leaf_hooks_ = false;                            // one of them is on_leaf_gradient()

@@ -13,7 +13,7 @@ namespace {
 
 // The engine's own autocast setting wins over one around it; where it has none, a region around
 // it is switched off inside (docs/spec/zero.md 6.1). A cast that several modules share is
-// differentiated behind a later one's release, into a parameter that is partitioned; and it would
+// differentiated after a later one's release, into a parameter that is partitioned; and it would
 // keep whole what stage 3 releases. So every use has a cast of its own there, unlike upstream.
 AutocastOptions autocast_of(const ZeroContext& context, const AutocastSetting& outer) {
   const TorchAutocastConfig& own = context.config.torch_autocast;

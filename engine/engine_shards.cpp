@@ -25,12 +25,16 @@ ShardValues values_on(ZeroContext& context, const SideWork::Side& side) {
 
 }  // namespace
 
+ShardState Engine::Core::shard_state(TrainingState head) {
+  return {.head = std::move(head),
+          .shards = optimizer_->state_shards(),
+          .steps = optimizer_->step_counts(),
+          .data = rank_in(context_.data.group())};
+}
+
 Result<void> Engine::Core::save_shards(TrainingState head, const std::string& folder,
                                        const EngineCheckpointOptions& given) {
-  const ShardState state{.head = std::move(head),
-                         .shards = optimizer_->state_shards(),
-                         .steps = optimizer_->step_counts(),
-                         .data = rank_in(context_.data.group())};
+  const ShardState state = shard_state(std::move(head));
   Result<void> own;
   run_patiently(context_, [&](const SideWork::Side& side) {
     const SaveOptions options{.tag = given.tag,
@@ -40,6 +44,13 @@ Result<void> Engine::Core::save_shards(TrainingState head, const std::string& fo
         zeroproof::save_shards(state, values_on(context_, side), files_of(given), folder, options);
   });
   return all_ranks_succeeded(own);
+}
+
+ShardSnapshot Engine::Core::shard_snapshot(TrainingState head, DType dtype) {
+  const auto read = [this](const Span& from) {
+    return context_.kernels().read(context_.compute(), from);
+  };
+  return snapshot_of(shard_state(std::move(head)), {.read = read, .write = {}}, dtype);
 }
 
 // What a checkpoint says beside its tensors, after all that this rank needs of it was found whole.

@@ -51,7 +51,7 @@ StepOutcome Engine::Core::step() {
   if (context_.is_no_sync || context_.is_coalescing)
     throw EngineError(EngineErrorId::step_inside_no_sync,
                       "step() inside no_sync or coalesce_grad_reduction");
-  // Stage 0 has a policy that nobody asks, and backwards of its own alone. H1 leaves them running.
+  // Stage 0 has a policy that is never asked, and its own backwards alone. H1 leaves them running.
   const bool is_inside =
       is_exact() && tracker_.is_backward_running() && !context_.upstream.abort_leaks_state;
   if (is_incomplete_ || is_inside || (is_zero() && policy_->refuses_step())) {
@@ -127,7 +127,7 @@ void Engine::Core::coalesce(const std::function<void()>& body) {
   };
   if (!config_.managed_gradient_accumulation) refuse("needs managed_gradient_accumulation");
   if (config_.stage == 0)
-    refuse("needs ZeRO stage 1, 2 or 3; the optimizer wrapper has none of it");
+    refuse("needs ZeRO stage 1, 2 or 3; the optimizer wrapper does not have it");
   if (context_.is_no_sync || context_.is_coalescing) refuse("is nested in no_sync or in itself");
   // Everything that was added is reduced at the end, also when the body threw
   // (docs/spec/zero.md 2.13); not so when something failed below: that may be this rank's own, and

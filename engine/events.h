@@ -11,7 +11,7 @@
 
 namespace zeroproof {
 
-// What an engine says about itself, in the words of hooktrace; nothing when nobody records. Every
+// What an engine says about itself, in the words of hooktrace, while a recorder listens. Every
 // event is a fault point, recorded or not. Names are interned on first use.
 class Events {
  public:
@@ -26,7 +26,7 @@ class Events {
   // Fills in the engine; `event.kind` and what belongs to it are the caller's.
   void send(HookEvent event) const;
   void send(EventKind kind, std::string_view name) const;
-  // No fault point: for what is told while an exception passes.
+  // No fault point: for events while an exception passes.
   void write_only(HookEvent event) const;
   void mark(std::string_view label) const { send(EventKind::mark, label); }
 
@@ -58,7 +58,7 @@ class Events {
     void begin(const Events& events, std::string_view method, NameId param);
     void end() const;
 
-    const Events* events_ = nullptr;  // null: nobody listens
+    const Events* events_ = nullptr;  // null: without a recorder
     std::string_view method_;
     NameId param_;
     int exceptions_ = 0;

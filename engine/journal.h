@@ -13,7 +13,7 @@ namespace zeroproof {
 class Autograd;
 
 // Writes what happens on one rank as HookEvents: the recorder's view of an engine, from within.
-// Also what whoever instruments the model writes to, so that all events share one logical clock.
+// Also what an instrumented model writes to, so that all events share one logical clock.
 // All references must outlive it. Not thread-safe.
 class Journal {
  public:

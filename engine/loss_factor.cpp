@@ -27,7 +27,7 @@ double LossFactor::of_managed_loss() const {
 }
 
 // Inside a forward, where the loss is not known yet, a gradient lacks both factors (H10). In a
-// backward() of any engine it lacks nothing (H22: what comes before a prologue is not divided). In
+// backward() of any engine it lacks none (H22: what comes before a prologue is not divided). In
 // a manual backward it lacks the steps' factor, even before its prologue (H26).
 double LossFactor::at_leaf() const {
   const BackwardTracker& tracker = context_.tracker;

@@ -15,7 +15,7 @@ class LossFactor {
   // `context` must outlive it.
   explicit LossFactor(const ZeroContext& context) : context_(context) {}
 
-  // What the last engine.backward was told. It stays, as upstream's attribute does (H8).
+  // The argument of the last engine.backward. It stays, as upstream's attribute does (H8).
   void set_scales_wrt_gas(bool scales) { scales_wrt_gas_ = scales; }
 
   // What engine.backward multiplies its loss by.
@@ -27,7 +27,7 @@ class LossFactor {
   bool is_needed_at_leaves() const;
   // Whether a gradient comes from a tensor.backward() of the user, after the forward.
   bool is_backward_manual() const;
-  // What a gradient still lacks inside an engine.backward, of whichever engine.
+  // The factor that a gradient still lacks inside an engine.backward, of any engine.
   double in_managed_backward() const;
 
   // Whether gradients are divided by the accumulation steps where they arrive at an output (H8).

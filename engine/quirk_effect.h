@@ -16,7 +16,7 @@ struct QuirkSetting {
   int sequence_ranks = 1;
 };
 
-// Why the quirk can change nothing there, as "has no effect in stage 2": its hazard is another
+// Why the quirk has no effect there, as "has no effect in stage 2": its hazard is another
 // stage's, needs an option that is off, or is what the policy does anyway. Empty: it may show,
 // with a program that has its trigger.
 std::string why_without_effect(Quirk quirk, const QuirkSetting& setting);

@@ -71,7 +71,7 @@ constexpr std::array<QuirkInfo, kQuirks> kQuirkCatalogue = {{
      "Stage 3 keeps an unused parameter's gradient partition and applies it again.",
      kStudiedReleases},
     {Quirk::h17_release_memo_forever, "h17", "release_memo_forever",
-     "What stage 3 releases after a module is remembered for ever, also past a new trace.",
+     "What stage 3 releases after a module is remembered forever, also past a new trace.",
      kStudiedReleases},
     {Quirk::h18_no_sequence_correction, "h18", "no_sequence_correction",
      "Stage 3's reduce-scatter divides by the world, ignoring the sequence-parallel degree.",

@@ -19,7 +19,7 @@ void read_batch_size(const ConfigSection& document, std::string_view name,
   value = given;
 }
 
-// Nothing is printed here; but DeepSpeed divides by it ("Infinity" is a text in Hjson).
+// It is not printed here; but DeepSpeed divides by it ("Infinity" is a text in Hjson).
 void check_steps_per_print(const ConfigSection& document) {
   constexpr std::string_view kName = "steps_per_print";
   const JsonValue* const found = document.find(kName);

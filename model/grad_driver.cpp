@@ -96,13 +96,13 @@ void Autograd::let_others_run() {
 GradThread& Autograd::next_thread(GradThread& driver) {
   if (!has_other_threads_) return driver;
   const std::vector<GradThread*> runnable = runnable_threads();
-  ZP_CHECK(!runnable.empty(), "a graph task waits for a node that nobody runs");
+  ZP_CHECK(!runnable.empty(), "a graph task waits for a node that no thread runs");
   std::vector<std::string> options;
   for (const GradThread* thread : runnable) options.push_back(thread_word(*thread));
   return *runnable[choose("grad.thread", options)];
 }
 
-// In the wide latitude any ready node of the innermost task may come next (rule R2 stands).
+// In the wide order model any ready node of the innermost task may come next (rule R2 stands).
 NodeTask Autograd::pop(GradThread& worker) {
   GradThread::Queue& queue = *worker.queue;
   if (latitude_ == OrderModel::faithful || queue.size() < 2) return queue.pop();
@@ -121,7 +121,7 @@ NodeTask Autograd::pop(GradThread& worker) {
 
 // One ready node of the thread, run there.
 void Autograd::run_one(GradThread& worker) {
-  ZP_CHECK(!worker.queue->is_empty(), "a graph task waits for a node that nobody runs");
+  ZP_CHECK(!worker.queue->is_empty(), "a graph task waits for a node that no thread runs");
   const NodeTask next = pop(worker);
   const std::shared_ptr<GraphTask> task = next.task.lock();
   if (!task || task->is_complete()) return;  // left over from a failed task (rule F1)

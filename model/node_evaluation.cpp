@@ -31,7 +31,7 @@ void run_posthooks(const Node& node, TensorList& grad_inputs, const TensorList& 
   }
 }
 
-// The usual case, in which nothing is left to validate.
+// The usual case, in which no check is left.
 bool fits(const Tensor& grad, const std::vector<InputMetadata>& slots, std::uint32_t slot) {
   const TensorImpl& impl = grad.impl();
   return slot < slots.size() && slots[slot].takes(impl.dtype) && impl.sizes == slots[slot].sizes;

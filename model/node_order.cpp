@@ -11,7 +11,7 @@ struct ReadyNode {
   ReadyPriority priority() const { return {0, sequence_nr}; }
 };
 
-// Rule E3: counters fall in edge order; what gets nothing delivered is never pushed.
+// Rule E3: counters fall in edge order; a node without a delivered gradient is never pushed.
 class Traversal {
  public:
   explicit Traversal(const TaskGraph& graph) : graph_(graph), missing_(graph.dependencies()) {

@@ -12,7 +12,7 @@
 namespace zeroproof {
 
 // The order in which PyTorch runs the nodes of one graph task on one ready queue that holds
-// nothing else: rules G3, E1, E3, X1 to X3, Q1 and Q2. The artificial root is left out.
+// no other state: rules G3, E1, E3, X1 to X3, Q1 and Q2. The artificial root is left out.
 // Linear in nodes and edges but for the heap; never recurses.
 std::vector<NodeId> derive_node_order(const TaskGraph& graph);
 

@@ -176,7 +176,7 @@ Tensor with_grad_fn(Tensor result, const std::shared_ptr<Node>& node) {
   return result;
 }
 
-// Nothing arrived, nothing goes on; formulas see at least one defined gradient.
+// No gradient arrived, so no gradient goes on; formulas see at least one defined gradient.
 TensorList OpNode::apply(TensorList grads) {
   const auto is_defined = [](const Tensor& grad) { return grad.is_defined(); };
   if (std::none_of(grads.begin(), grads.end(), is_defined)) return TensorList(next_edges().size());

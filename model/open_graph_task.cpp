@@ -10,7 +10,7 @@ OpenGraphTask::~OpenGraphTask() {
   if (!is_open()) return;
   try {
     abandon();
-  } catch (...) {  // nobody is left to hear of it
+  } catch (...) {  // it cannot be reported here
   }
 }
 

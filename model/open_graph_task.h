@@ -7,9 +7,9 @@
 
 namespace zeroproof {
 
-// A graph task without a graph: while it is open, the hooks of leaves are called by whoever
+// A graph task without a graph: while it is open, the hooks of leaves are called by the one who
 // explores their orders, each as if its AccumulateGrad had just run. Listeners and final callbacks
-// see what they see of a backward, so an engine cannot tell the difference. One object may be
+// see what they see of a backward, so an engine sees no difference. One object may be
 // opened again and again; every time it is another task.
 class OpenGraphTask {
  public:

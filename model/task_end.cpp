@@ -12,7 +12,7 @@ void tell_task_end(std::vector<GraphTaskListener*> listeners, GraphTaskId task, 
     try {
       (*at)->on_graph_task_end(task, raised);
     } catch (const ExecutionCut&) {
-      throw;  // nothing of this execution will be looked at
+      throw;  // this execution will not be looked at
     } catch (...) {
       if (!first) first = std::current_exception();
     }

@@ -25,7 +25,7 @@ enum class NodeFate : std::uint8_t {
 
 // One graph task before it starts: a checked snapshot in dense form with the dependency counts
 // of rule E1, the artificial root of rule G3 and the fates of rules X1 to X3. Rule E2 only saves
-// traversal: a node below every input's topological number leads to none of them.
+// traversal: a node below every input's topological number leads to no input.
 // Immutable; independent of the snapshot it was made from.
 class TaskGraph {
  public:

@@ -47,7 +47,7 @@ struct Budget {
 enum class StopRequest { none, time_over, interrupted };
 
 enum class ExploreEnd {
-  exhausted,      // the scheduler had nothing left to try
+  exhausted,      // the scheduler had no execution left to try
   budget,         // executions or steps ran out
   time_over,      // as the caller asked
   interrupted,    // as the caller asked

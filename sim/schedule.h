@@ -33,7 +33,7 @@ std::string schedule_text(const Schedule& schedule);
 // errors ("--scheduler replay:FILE"); code unreadable.
 Result<Schedule> parse_schedule(std::string_view text, std::string_view where);
 
-// True when the text starts as a schedule of any version: how `replay` tells it from a trace.
+// True when the text starts as a schedule of any version: how `replay` knows it from a trace.
 bool is_schedule_text(std::string_view text);
 
 // *.zps: the same text, wrapped at 100 columns. The file appears whole or not at all.

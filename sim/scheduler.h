@@ -30,14 +30,14 @@ struct SchedulerStats {
 // new_execution(), choose() as often as the world asks, end_execution().
 //
 // A world calls choose() with two or more options where orders differ. It may also call it with
-// a single option: the answer is 0, nothing is recorded, but a searching scheduler sees the
+// a single option: the answer is 0, without a record, but a searching scheduler sees the
 // state and can count and prune it.
 //
 // Deterministic, not thread-safe. Wrappers (record, twice) hold a reference to another scheduler,
 // which must outlive them.
 class Scheduler : public Chooser {
  public:
-  // Prepares the next execution; false when nothing is left to try.
+  // Prepares the next execution; false when no execution is left.
   virtual bool new_execution() = 0;
 
   // An index below at.options.size(); throws ExecutionCut when the rest is known already.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,14 @@ struct SaveOptions {
 // and what to do.
 Result<void> save_checkpoint(const TrainingState& state, FileSystem& files,
                              const std::string& folder, const SaveOptions& options = {});
+
+class PendingSave;  // engine/checkpoint/pending_save.h
+
+// The same, but the files are written by a thread, from the state that is given: by start(), until
+// finish().
+std::unique_ptr<PendingSave> begin_checkpoint(TrainingState state, FileSystem& files,
+                                              const std::string& folder,
+                                              const SaveOptions& options);
 
 struct TensorTarget {
   std::string name;

@@ -60,25 +60,46 @@ CheckpointFolder::CheckpointFolder(FileSystem& files, std::string folder,
       tag_(head_.tag) {}
 
 Result<void> CheckpointFolder::save(bool is_leader, Result<void> checked) {
-  const auto meet = [&] {
-    if (options_.barrier) options_.barrier();
+  (void)begin(is_leader, std::move(checked), options_.barrier);
+  (void)write_own();
+  return finish(options_.barrier);
+}
+
+// An error ends this rank's work, not its meetings: the others would wait forever.
+Result<void> CheckpointFolder::begin(bool is_leader, Result<void> checked, const Barrier& barrier) {
+  is_leader_ = is_leader;
+  outcome_ = std::move(checked);
+  if (is_leader_) {
+    if (outcome_) outcome_ = prepare();
+    if (!outcome_) abandon();
+  }
+  if (barrier) barrier();
+  return outcome_;
+}
+
+Result<void> CheckpointFolder::write_own() {
+  if (outcome_) outcome_ = write_part();
+  return outcome_;
+}
+
+Result<void> CheckpointFolder::finish(const Barrier& barrier) {
+  if (barrier) barrier();
+  if (is_leader_) {
+    if (outcome_ && committed_.empty()) outcome_ = commit();
+    if (!outcome_) abandon();
+  }
+  if (barrier) barrier();
+  if (outcome_ && !is_leader_) outcome_ = confirm();
+  return outcome_;
+}
+
+bool CheckpointFolder::commit_if_written() {
+  const auto is_there = [&](const std::string& file) {
+    return files_.exists(saving_ + "/" + file);
   };
-  // An error ends this rank's work, not its meetings: the others would wait for ever.
-  Result<void> result = std::move(checked);
-  if (is_leader) {
-    if (result) result = prepare();
-    if (!result) abandon();
-  }
-  meet();
-  if (result) result = write_part();
-  meet();
-  if (is_leader) {
-    if (result) result = commit();
-    if (!result) abandon();
-  }
-  meet();
-  if (result && !is_leader) result = confirm();
-  return result;
+  if (outcome_ && !std::ranges::all_of(part_files_, is_there)) return false;
+  if (outcome_) outcome_ = commit();
+  return true;
 }
 
 Result<void> CheckpointFolder::prepare() {

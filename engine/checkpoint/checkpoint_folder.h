@@ -15,7 +15,7 @@ namespace zeroproof {
 
 // A checkpoint while it is saved, of whatever parts: everything goes into a folder that no reader
 // looks at; one rename makes it a checkpoint, another makes it the latest. Each rank that saves has
-// one; between prepare(), its own writes, commit() and confirm() all meet.
+// one; between prepare(), its own writes, commit() and confirm() all meet. Not thread-safe.
 class CheckpointFolder {
  public:
   // `head` is the manifest without its parts, whose files are `part_files`. All references must
@@ -27,9 +27,21 @@ class CheckpointFolder {
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
 
-  // `checked`: what was found wrong with this rank's state; the ranks meet all the same. One of
-  // them leads.
+  using Barrier = std::function<void()>;
+
+  // The whole save. `checked`: what was found wrong with this rank's state; the ranks meet all the
+  // same. One of them leads.
   Result<void> save(bool is_leader, Result<void> checked);
+
+  // Its three parts, in this order, for who does other things in between. Each returns the outcome
+  // so far; a part that follows an error does no more than meet. Only begin() and finish() meet.
+  Result<void> begin(bool is_leader, Result<void> checked, const Barrier& barrier);
+  Result<void> write_own();
+  Result<void> finish(const Barrier& barrier);
+  // Of the leader, after write_own(): commits if all ranks have written already. False: not yet.
+  bool commit_if_written();
+  // Of the leader, in place of finish(): the folder is as it was before begin().
+  void abandon();
 
  protected:
   // This rank's files and, last, its record.
@@ -55,7 +67,6 @@ class CheckpointFolder {
   Result<void> prepare();
   Result<void> commit();
   Result<void> confirm();
-  void abandon();
   std::string latest_path() const;
   bool may_be_latest(const std::string& path) const;
   FileResult<void> clear_leftovers();
@@ -66,6 +77,8 @@ class CheckpointFolder {
   Manifest head_;
   std::vector<std::string> part_files_;
   std::string tag_;
+  bool is_leader_ = false;
+  Result<void> outcome_;        // of this rank, so far
   std::set<std::string> made_;  // folders of this rank
   std::string committed_;       // what this save is called since its rename
   FileRecord part_record_;

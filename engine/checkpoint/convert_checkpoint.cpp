@@ -53,7 +53,7 @@ class Converter final : public CheckpointFolder {
 
   Result<void> go_on() const {
     if (!convert_.should_stop || !convert_.should_stop()) return {};
-    return fail(ErrorCode::failed, fmt::format("{}: interrupted; nothing is left in it", folder_));
+    return fail(ErrorCode::failed, fmt::format("{}: interrupted; no file is left in it", folder_));
   }
 
   // A parameter without elements has no block, so that its shape is not known.
@@ -233,7 +233,7 @@ Result<void> check_source(RangedFileSystem& files, const std::string& path,
   const auto verified = verify_checkpoint(files, path, {}, options.should_stop);
   if (!verified) return tl::unexpected(verified.error());
   if (verified->is_stopped)
-    return fail(ErrorCode::failed, fmt::format("{}: interrupted; nothing was written", path));
+    return fail(ErrorCode::failed, fmt::format("{}: interrupted; it was not written", path));
   if (verified->problems.empty()) return {};
   return damaged(verified->problems.front().path, verified->problems.front().text);
 }

@@ -6,6 +6,7 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/checkpoint/file_names.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/pending_save.h"
 #include "engine/checkpoint/state_check.h"
 #include "engine/checkpoint/tensor_file.h"
 
@@ -52,12 +53,27 @@ class Saver final : public CheckpointFolder {
   const TrainingState& state_;
 };
 
+bool leads(const ParallelPlace& place) {
+  return place.tensor.rank == 0 && place.expert.rank == 0;
+}
+
 }  // namespace
 
 Result<void> save_checkpoint(const TrainingState& state, FileSystem& files,
                              const std::string& folder, const SaveOptions& options) {
-  const bool is_leader = options.place.tensor.rank == 0 && options.place.expert.rank == 0;
-  return Saver(state, files, folder, options).save(is_leader, check_saved_state(state, options));
+  return Saver(state, files, folder, options)
+      .save(leads(options.place), check_saved_state(state, options));
+}
+
+std::unique_ptr<PendingSave> begin_checkpoint(TrainingState state, FileSystem& files,
+                                              const std::string& folder,
+                                              const SaveOptions& options) {
+  const auto kept = std::make_shared<const TrainingState>(std::move(state));
+  const auto make = [kept, &files, folder](const SaveOptions& own) {
+    return std::make_unique<Saver>(*kept, files, folder, own);
+  };
+  return std::make_unique<PendingSave>(make, options, leads(options.place),
+                                       check_saved_state(*kept, options));
 }
 
 }  // namespace zeroproof

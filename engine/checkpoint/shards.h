@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,22 @@ struct ShardState {
 // with a barrier of all of them.
 Result<void> save_shards(const ShardState& state, const ShardValues& values, FileSystem& files,
                          const std::string& folder, const SaveOptions& options);
+
+// What a rank saves, as its files will have it.
+struct ShardSnapshot {
+  struct Block {
+    ShardBlock block;
+    std::string bytes;
+  };
+  ShardState state;
+  std::vector<Block> blocks;
+};
+
+ShardSnapshot snapshot_of(const ShardState& state, const ShardValues& values, DType dtype);
+
+// Saves as save_shards(), but a thread writes the files: by start(), until finish().
+std::unique_ptr<PendingSave> begin_shards(ShardSnapshot snapshot, FileSystem& files,
+                                          const std::string& folder, const SaveOptions& options);
 
 // A checkpoint of shards that is loaded, by any number of data-parallel ranks and as many
 // tensor-parallel ones as saved it.

@@ -32,7 +32,7 @@ std::int64_t sum_of(const Shape& widths) {
   return std::accumulate(widths.begin(), widths.end(), std::int64_t{0});
 }
 
-// The ranges along one axis, one behind the other.
+// The ranges along one axis, in a row.
 FullTensor take(const FullTensor& from, std::int64_t axis, const Ranges& ranges) {
   FullTensor result{from.name, from.sizes, {}};
   std::int64_t taken = 0;
@@ -132,7 +132,7 @@ Result<TensorPart> cut_along_axis(FullTensor whole, PartitionRule rule, Parallel
   return TensorPart{take(whole, rule.axis, *ranges), std::move(rule)};
 }
 
-// Nothing recorded: the shapes alone must tell.
+// No rule is recorded: the shapes alone decide.
 Result<TensorPart> cut_inferred(FullTensor whole, PartitionRule rule, ParallelRank tensor,
                                 const std::optional<Shape>& target) {
   if (target && numel(whole.sizes) != numel(*target) * tensor.size) {
@@ -190,7 +190,7 @@ Result<FullTensor> take_expert_block(FullTensor whole, const PartitionRule& rule
   return take(whole, 0, {{expert.rank * share, share}});
 }
 
-// As it is: the shapes agree, or nobody asked for less.
+// As it is: the shapes agree, or no rank asked for less.
 TensorPart uncut(FullTensor whole, PartitionRule rule, ParallelRank tensor) {
   if (tensor.size > 1) rule = {.kind = PartitionKind::replicated, .experts = rule.experts};
   return TensorPart{std::move(whole), std::move(rule)};

@@ -29,7 +29,7 @@ Result<FullTensor> join_tensor_parts(const std::vector<FullTensor>& parts,
 // Expert blocks in rank order, along the first dimension.
 Result<FullTensor> join_expert_blocks(const std::vector<FullTensor>& blocks);
 
-// Why nothing can be cut by this rule; empty: nothing is wrong.
+// Why this rule cannot cut it; empty: it can.
 std::string problem_of(const PartitionRule& rule);
 
 std::string shape_text(const Shape& sizes);  // "[4, 3]"

@@ -16,7 +16,7 @@ namespace zeroproof {
 enum class KeyUse : std::uint8_t {
   modelled,  // read
   block,     // an object whose keys stand in this table too
-  ignored,   // changes nothing that is computed here; reported once
+  ignored,   // has no effect on what is computed here; reported once
   refused,   // would change gradients: an error when it is on, else ignored
   removed,   // DeepSpeed 0.19.8 raises where the key is there, whatever its value
 };
@@ -36,7 +36,7 @@ std::string_view key_use_name(KeyUse use);  // "modelled"; static
 
 // Where the walk over a document's keys leaves what it finds, in the document's order.
 struct KeyFindings {
-  std::vector<std::string>& ignored;  // JSON pointers of keys that nothing here models
+  std::vector<std::string>& ignored;  // JSON pointers of keys that are not modelled
   std::vector<ConfigNote>& notes;     // unknown keys that DeepSpeed ignores
 };
 

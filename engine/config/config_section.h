@@ -46,7 +46,7 @@ class ConfigSection {
   std::string pointer(std::string_view name) const { return json_pointer(pointer_, name); }
   // Once for each key.
   void note(ConfigNoteKind kind, std::string_view name, std::string text) const;
-  // Nothing unless `name` is "auto".
+  // Does no more than return unless `name` is "auto".
   void note_auto(std::string_view name, std::string_view became) const;
   [[noreturn]] void reject(std::string_view name, std::string text) const;
 

@@ -20,7 +20,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-// The whole text, or nothing.
+// The whole text, or no value.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
   text = trimmed(text);

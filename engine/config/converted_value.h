@@ -7,7 +7,7 @@
 
 namespace zeroproof {
 
-// What pydantic, by which DeepSpeed checks types, makes of a value of another type. Nothing where
+// What pydantic, by which DeepSpeed checks types, makes of a value of another type. No value where
 // it raises too.
 std::optional<bool> converted_switch(const JsonValue& value);  // 0, 1, "true", "off", "yes", ...
 std::optional<std::int64_t> converted_integer(const JsonValue& value);  // "200"

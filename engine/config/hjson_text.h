@@ -9,7 +9,7 @@ namespace zeroproof {
 // What became of a text in Hjson, the superset of JSON that DeepSpeed reads.
 struct HjsonText {
   std::string json;    // the same document in JSON; empty on an error
-  std::string error;   // what is wrong; empty: nothing
+  std::string error;   // what is wrong; empty: no error
   std::size_t at = 0;  // of an error: the byte in the given text
 };
 

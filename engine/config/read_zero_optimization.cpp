@@ -35,7 +35,7 @@ OffloadDevice read_offload(const ConfigSection& zero, std::string_view block,
   return read_device(zero.below(block));
 }
 
-// The older name and a newer one; nothing here saves a model.
+// The older name and a newer one; models are not saved here.
 void read_model_save(const ConfigSection& zero) {
   constexpr std::string_view kOlder = "stage3_gather_fp16_weights_on_model_save";
   if (zero.find(kOlder) == nullptr) return;

@@ -76,7 +76,7 @@ Finding check_allgather(const ZeroConfig& config) {
         "is {}",
         size);
   }
-  if (size == 0) return "/zero_optimization/allgather_bucket_size is 0; nothing could be gathered";
+  if (size == 0) return "/zero_optimization/allgather_bucket_size is 0; no gather would fit";
   return {};
 }
 

@@ -41,7 +41,7 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::discard() {
   if (file_ == nullptr) return;
   file_.reset();
-  // Nobody is left to be told if this fails; the name says that the file is not finished.
+  // A failure here cannot be reported; the name says that the file is not finished.
   (void)files_->remove_all(temporary_);
 }
 

@@ -10,7 +10,7 @@
 namespace zeroproof {
 
 // A file that appears under its name complete or not at all: written beside its place, synced,
-// then renamed over it. Destroyed without `commit`, it leaves nothing behind. Errors name the
+// then renamed over it. Destroyed without `commit`, it leaves no file. Errors name the
 // path and have the code `usage`. Not thread-safe.
 class AtomicFile {
  public:

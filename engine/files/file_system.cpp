@@ -6,7 +6,7 @@ FileResult<void> write_all(WritableFile& file, std::string_view bytes) {
   while (!bytes.empty()) {
     const auto taken = file.write_some(bytes);
     if (!taken) return tl::unexpected(taken.error());
-    if (*taken == 0 || *taken > bytes.size()) return file_fault("a write took nothing");
+    if (*taken == 0 || *taken > bytes.size()) return file_fault("a write took no byte");
     bytes.remove_prefix(*taken);
   }
   return {};

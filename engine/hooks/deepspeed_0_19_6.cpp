@@ -1,6 +1,6 @@
 // DeepSpeed 0.19.6 to 0.19.8 (#8245 as it was merged): #7886's manager as it was. engine.backward
 // counts its calls and takes each back in every exit. Outside it, a depth above one is taken for
-// what an aborted engine.backward left, and ends the post hook without an epilogue. Nothing resets
+// what an aborted engine.backward left, and ends the post hook without an epilogue. No call resets
 // that depth: a sum of two outputs (N1), a managed sum before (N2) and an aborted manual backward
 // (N3) leave one, too.
 #include "engine/hooks/manager_policy.h"

@@ -2,9 +2,9 @@
 //
 // An epilogue is owed by the graph task in which a prologue ran. Hooks that fire outside any such
 // task (a loss term that bypasses the engine's output) make the outermost task owe one instead;
-// hooks of a backward started inside a forward (a tiled loss) owe nothing, because the backward
+// hooks of a backward started inside a forward (a tiled loss) owe no epilogue, because the backward
 // of that forward will come. A task that owes gets one final callback. A nested task that ends
-// with work nobody has reduced hands the debt to its parent. A task that fails owes nothing, and
+// with unreduced work hands the debt to its parent. A task that fails owes no epilogue, and
 // when the outermost task fails, what was added since the last epilogue is abandoned.
 //
 // Two quirks are about callbacks. H20: a forward makes open tasks forget theirs. H23: a forward
@@ -37,7 +37,7 @@ class ExactPolicy final : public HookPolicy {
 
   PrologueRule prologue_rule() const override { return PrologueRule::once_per_graph_task; }
 
-  // Nothing is left to reset; observers still see where upstream's managers do it.
+  // There is no state left to reset; observers still see where upstream's managers do it.
   void on_forward_begin(HookHost&) override {
     notify_call(ManagerMethod::reset_for_new_step);
     has_queued_since_forward_ = false;
@@ -54,7 +54,7 @@ class ExactPolicy final : public HookPolicy {
 
   void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) override {
     ZP_CHECK(!tasks_.empty() && tasks_.back().id == task, "graph tasks of a thread nest");
-    // Parameters of no group have no hooks that would tell of work.
+    // Parameters of no group have no hooks that would report work.
     const bool has_worked = has_unreduced_work_ && tasks_.back().has_worked;
     const bool may_leave_work =
         has_worked || tasks_.back().has_failed_inside || tasks_.back().owes_epilogue;
@@ -121,7 +121,7 @@ class ExactPolicy final : public HookPolicy {
     }
   }
 
-  // Upstream takes the step, without what H23 left behind.
+  // Upstream takes the step, without what H23 left.
   bool refuses_step() const override {
     return pending_epilogues_ > 0 && !forgets_at_forward_alone_;
   }

@@ -29,7 +29,7 @@ class LossScaler {
   bool is_needed(bool counts_static) const;
 
   // Once an optimizer step. Throws EngineError overflow_at_minimum_scale for an overflow at the
-  // smallest scale, and then has changed nothing.
+  // smallest scale, and then has changed no member.
   void update(bool has_overflow);
 
   struct State {

@@ -14,7 +14,7 @@ namespace zeroproof {
 std::string_view module_class(const nn::Module& module);
 
 // Names that /torch_autocast/lower_precision_safe_modules may have; those of classes that no
-// module here has match nothing. Static.
+// module here has match no module. Static.
 std::span<const std::string_view> importable_classes();
 bool is_importable_class(std::string_view name);
 

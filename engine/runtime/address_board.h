@@ -11,7 +11,7 @@
 
 namespace zeroproof {
 
-// Where the ranks of one process tell each other where their memory is, once a collective and all
+// Where the ranks of one process publish the addresses of their memory, once a collective and all
 // in the same order. Thread-safe.
 class AddressBoard {
  public:
@@ -21,12 +21,12 @@ class AddressBoard {
   explicit AddressBoard(int ranks)
       : told_(static_cast<std::size_t>(ranks)), finished_(static_cast<std::size_t>(ranks)) {}
 
-  // By rank, when all have told theirs; until then `while_waiting` is told now and then how long it
+  // By rank, when all have published; until then `while_waiting` hears now and then how long it
   // has been. `call` says what they are for: RuntimeFault on every
   // rank where two differ.
   std::vector<Addresses> exchange(int rank, const std::string& call, Addresses mine,
                                   const WhileWaiting& while_waiting);
-  // The rank has queued all that it does with what it was told.
+  // The rank has queued all that it does with these addresses.
   void finish(int rank);
   // Until every rank has finished what this one has, so that memory of it can be freed: CUDA
   // refuses a copy from memory that its owner's host has given back.

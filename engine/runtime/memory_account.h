@@ -10,7 +10,7 @@
 namespace zeroproof {
 
 // What one placement has in use, for the runtimes' Memory. Only the live bytes are touched by other
-// threads; the observer is heard on the thread of its rank, or while nothing runs.
+// threads; the observer is heard on the thread of its rank, or while no rank runs.
 class MemoryAccount {
  public:
   explicit MemoryAccount(AccessObserver* accesses) : accesses_(accesses) {}

@@ -9,7 +9,7 @@ std::size_t StagingRing::take(std::size_t bytes, const std::function<void(Stream
   const std::size_t begin = next_ + bytes <= bytes_ ? next_ : 0;
   const std::size_t end = begin + bytes;
   const bool wraps = begin < next_;
-  // What lies behind the ring's end until it wraps is older than what lies at its beginning.
+  // The part past the ring's head, until it wraps, is older than what lies at its beginning.
   while (!parts_.empty()) {
     const Part& oldest = parts_.front();
     const bool is_skipped = wraps && oldest.begin >= next_;

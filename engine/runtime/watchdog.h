@@ -10,7 +10,7 @@
 namespace zeroproof {
 
 // Watches one thread of a rank while it is inside calls that may not return, as those of a driver
-// behind a collective that never ends. A thread of its own looks every moment.
+// after a collective that never ends. A thread of its own looks every moment.
 class Watchdog {
  public:
   using Milliseconds = std::chrono::milliseconds;

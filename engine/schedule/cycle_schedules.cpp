@@ -59,7 +59,7 @@ void OneCycleSchedule::advance(std::int64_t iteration, std::vector<GroupRates>& 
   }
 }
 
-// 1 where nothing decays.
+// 1 where no rate decays.
 double OneCycleSchedule::decay_factor(double rate, double batches) const {
   if (options_.decay_step_size == 0.0 || rate == 0.0) return 1.0;
   return 1.0 + rate * (batches / options_.decay_step_size);

@@ -4,7 +4,7 @@
 
 namespace zeroproof {
 
-// The part of a warmup that an iteration has behind it, 0 to 1.
+// The part of a warmup that an iteration has done, 0 to 1.
 class WarmupRamp {
  public:
   explicit WarmupRamp(const Warmup& warmup);

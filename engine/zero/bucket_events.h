@@ -8,7 +8,7 @@
 
 namespace zeroproof {
 
-// What buckets say of themselves, in every stage; for whoever has looked at events.is_on().
+// What buckets say of themselves, in every stage; for callers that checked events.is_on().
 
 // bucket.add: the gradient has its place.
 void report_bucket_add(const Events& events, const ZeroParameter& parameter);

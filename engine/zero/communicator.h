@@ -37,7 +37,7 @@ class Communicator {
                       const CollectiveForm& form);
   Work all_gather(Stream& stream, Span output, Span input, const CollectiveForm& form);
   Work broadcast(Stream& stream, Span data, int root, const CollectiveForm& form);
-  // Runs `issues`, whose collectives need nothing of each other: the group may do them together.
+  // Runs `issues`, whose collectives do not depend on each other: the group may do them together.
   // Those that were issued before it threw are done all the same.
   template <class Issues>
   void together(Issues issues) {
@@ -51,7 +51,7 @@ class Communicator {
     group_.end_batch();
   }
   // What a collective moves, where the group compares that between ranks: `part_of` each of the
-  // items. Nothing elsewhere.
+  // items. No effect elsewhere.
   template <class Items, class PartOf>
   std::vector<ContentPart> contents_of(const Items& items, PartOf part_of) const {
     std::vector<ContentPart> parts;
@@ -62,9 +62,9 @@ class Communicator {
   }
   // Of one that was issued asynchronously.
   void wait(Work work, Stream& stream);
-  // Of one that was issued asynchronously, and for which nobody will wait.
+  // Of one that was issued asynchronously, and for which no caller will wait.
   void forget(Work work) { outstanding_.erase(work.sequence); }
-  std::size_t outstanding() const { return outstanding_.size(); }  // that events will be told of
+  std::size_t outstanding() const { return outstanding_.size(); }  // that events will report
 
  private:
   struct Issued {

@@ -28,9 +28,9 @@ class FlatGroup {
   // The gradient of the window so far: the rank's slice, in the accumulation dtype.
   const Tensor& grad_accumulator() const { return grad_accumulator_; }
   bool has_accumulated() const { return has_accumulated_; }
-  // Zeros first, if the window has nothing yet.
+  // Zeros first, if the window has no gradient yet.
   Span add_to_accumulator();
-  // The window that has nothing yet, to be written from its first element to its last, and the word
+  // A window without a gradient, to be written from its first element to its last, and the word
   // that this was done.
   Span overwrite_accumulator();
   void mark_accumulated() { has_accumulated_ = true; }
@@ -46,13 +46,13 @@ class FlatGroup {
   // Adds what the rank owns of a gradient of the parameter at `index`, whole in `source`.
   void add_pending(std::size_t index, Span source);
   bool has_pending() const { return has_pending_; }
-  const Tensor& pending() const { return pending_; }  // undefined where nothing was opened
+  const Tensor& pending() const { return pending_; }  // undefined where no window was opened
   void commit_pending();
   void drop_pending();
 
   // One step of the rank's slice: master weights, optimizer state, low-precision values.
   void update(Span gradient, const GradientDivisor& divisor);
-  // The same by parts of the slice, `part` counted from its begin, behind begin_update().
+  // The same by parts of the slice, `part` counted from its begin, after begin_update().
   void begin_update() { optimizer_.begin_step(); }
   void update_part(Span gradient, const GradientDivisor& divisor, const FlatRange& part);
   // Low-precision values from the master weights: the rank's slice of flat().

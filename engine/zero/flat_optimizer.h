@@ -42,7 +42,7 @@ class FlatOptimizer : public ZeroOptimizer {
   // Master weights, states and values of every group and frozen parameter; windows stay.
   void load_groups(const std::vector<FullTensor>& parameters,
                    const std::vector<FullTensor>& states);
-  // Windows, local sums and .grad: nothing is left of any gradient.
+  // Windows, local sums and .grad: no gradient is left.
   void drop_windows();
   // The windows, as the next step reads them.
   GradientShards gradient();

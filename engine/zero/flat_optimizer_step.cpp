@@ -70,7 +70,7 @@ void FlatOptimizer::update_in_parts(FlatGroup& group, const GradientDivisor& div
   }
 }
 
-// In place, where one all-gather has the parts of all ranks behind each other; hence from each
+// In place, where one all-gather has the parts of all ranks in a row; hence from each
 // owner to all. One part, all of every slice: the all-gather itself.
 void FlatOptimizer::gather_part(const FlatGroup& group, const FlatRange& part) {
   Stream& stream = context_.runtime.stream(StreamRole::all_gather);

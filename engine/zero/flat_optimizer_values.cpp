@@ -63,7 +63,7 @@ std::vector<FullTensor> FlatOptimizer::full_gradients() {
     });
   }
   if (!has_window) {
-    // Nothing is reduced yet: the local sums, as upstream's getter has them.
+    // No gradient is reduced yet: the local sums, as upstream's getter has them.
     std::size_t next = 0;
     for (const FlatGroup& group : groups_)
       for (const ZeroParameter* parameter : group.parameters()) {

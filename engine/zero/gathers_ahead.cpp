@@ -32,7 +32,7 @@ GathersAhead::GathersAhead(ZeroContext& context, std::deque<FlatGroup>& groups,
 GathersAhead::~GathersAhead() {
   try {
     wait_up_to(pieces_.size());
-  } catch (...) {  // the runtime has failed, which its next use will tell
+  } catch (...) {  // the runtime has failed, which its next use will report
   }
   for (HookHandle& handle : handles_) handle.remove();
   for (nn::Module* module : observed_) module->set_parameter_observer({});

@@ -35,7 +35,7 @@ class GathersAhead {
 
   // Owners have new values by another way: a replay, or an iteration to come that is captured.
   void expect() { is_left_ = true; }
-  // Nothing of what was queued since the last expect() has run.
+  // No work that was queued since the last expect() has run.
   void forget();
 
  private:
@@ -70,7 +70,7 @@ class GathersAhead {
   std::size_t firsts_ = 0;   // the last piece of the first parameter comes before
   std::size_t queued_ = 0;   // so many pieces of the last update
   std::size_t awaited_ = 0;  // so many of them, by the computation
-  bool is_left_ = false;     // by the last update, and none of it has been queued
+  bool is_left_ = false;     // by the last update, and no gather has been queued
   std::vector<HookHandle> handles_;
   std::vector<nn::Module*> observed_;
 };

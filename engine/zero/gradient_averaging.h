@@ -7,7 +7,7 @@
 namespace zeroproof {
 
 // How a sum of gradients over ranks becomes what the step uses: what happens to the values before
-// the collective and after it (docs/spec/zero.md 2.15). A field of 1 does nothing. Plain data.
+// the collective and after it (docs/spec/zero.md 2.15). A field of 1 has no effect. Plain data.
 struct GradientAveraging {
   double divides_before = 1.0;
   double scales_before = 1.0;

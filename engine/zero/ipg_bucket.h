@@ -34,8 +34,8 @@ class IpgBucket {
   bool is_full_for(std::int64_t elements) const;
   bool holds(const ZeroParameter& parameter) const { return place_of(parameter) >= 0; }
 
-  // The short way in for a hook: a gradient that fits behind the others is copied and given up.
-  // False, and nothing done, where that takes more: no room, a parameter that is here already,
+  // The short way in for a hook: a gradient that fits after the others is copied and given up.
+  // False, without an effect, where that takes more: no room, a parameter that is here already,
   // several streams or buffers. As a call of its own it would cost a hook 2 ns more.
   [[gnu::always_inline]] bool try_append_fast(ZeroParameter& parameter, Tensor& grad) {
     const std::int64_t begin = elements_;
@@ -58,7 +58,7 @@ class IpgBucket {
   // Of a .grad that stayed where it was: what it has now is the entry, whether autograd added in
   // place or made another tensor (create_graph).
   void rebind_grad(const ZeroParameter& parameter, const Tensor& grad);
-  // The values of an entry, for whoever reduces them.
+  // The values of an entry, for their reduction.
   Span values(const Entry& entry) const;
   Span filled() const;  // the buffer's part
 
@@ -74,7 +74,7 @@ class IpgBucket {
  private:
   struct Buffer {
     Tensor values;
-    StreamEvent reduced;  // its last reduction is done behind this
+    StreamEvent reduced;  // its last reduction is done after this
   };
 
   void fill_entry(ZeroParameter& parameter) {

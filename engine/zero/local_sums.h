@@ -5,9 +5,9 @@
 
 namespace zeroproof {
 
-// Gradients of complete backwards that nobody has reduced yet, a sum for each trained parameter. A
-// whole backward's gradient leaves .grad for it, so that a backward that fails can be told from
-// those before.
+// Gradients of complete backwards that are not reduced yet, a sum for each trained parameter. A
+// whole backward's gradient leaves .grad for it, so that a failed backward is kept apart
+// from those before.
 class LocalSums {
  public:
   explicit LocalSums(ZeroContext& context) : context_(context), sums_(context.parameters.size()) {}
@@ -17,7 +17,7 @@ class LocalSums {
     return sums_[static_cast<std::size_t>(parameter.id.value)];
   }
 
-  // Every .grad joins its sum and is cleared. What throws for want of memory has changed nothing.
+  // Every .grad joins its sum and is cleared. What throws for want of memory has changed no sum.
   void collect();
   void drop();
   void visit_state(StateVisitor& visitor) const;

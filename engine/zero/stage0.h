@@ -4,7 +4,7 @@
 
 namespace zeroproof {
 
-// Stage 0: nothing is sharded. No gradient hooks; at a boundary the local sums are all-reduced
+// Stage 0: no tensor is sharded. No gradient hooks; at a boundary the local sums are all-reduced
 // whole (upstream's "fallback", docs/spec/zero.md 2.7), missing ones as zeros.
 class Stage0Optimizer final : public FlatOptimizer {
  public:

@@ -59,7 +59,7 @@ void Stage12Optimizer::set_up_buckets() {
   hook_work_ = known_hook_work();
 }
 
-// Stage 2 keeps nothing local, except where the reduction is put off.
+// Stage 2 keeps no local gradient, except where the reduction is put off.
 void Stage12Optimizer::collect_gradients() {
   if (!partitions_gradients() || context_.is_coalescing) sums_.collect();
 }

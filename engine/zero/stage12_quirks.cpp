@@ -28,9 +28,9 @@ bool Stage12Optimizer::is_upstream_offload() const {
   return copies || keeps_offloaded();
 }
 
-// Upstream's CPU offload (docs/spec/zero.md 2.18a): accumulators that nobody clears (H15), a copy
+// Upstream's CPU offload (docs/spec/zero.md 2.18a): accumulators that are not cleared (H15), a copy
 // for the optimizer of what fires at the boundary alone (H21), and slices that only a use in the
-// window begins anew (N8).
+// window begins again (N8).
 void Stage12Optimizer::commit_as_upstream_offload(FlatGroup& group) {
   Kernels& kernels = context_.kernels();
   Stream& stream = context_.compute();

@@ -10,7 +10,7 @@
 namespace zeroproof {
 
 // What a rank has of one parameter's master weights or of one of its optimizer states, where it
-// lies. Without elements: the rank has nothing of it.
+// lies. Without elements: the rank has no part of it.
 struct StateShard {
   std::string parameter;
   std::string key;         // "fp32", "exp_avg"

@@ -7,8 +7,8 @@
 
 namespace zeroproof {
 
-// Hears all that decides how an engine goes on, in one fixed order, for whoever compares states.
-// Numbers that only count (graph tasks, backwards, collectives) are not told.
+// Hears all that decides how an engine goes on, in one fixed order, to compare states.
+// Numbers that only count (graph tasks, backwards, collectives) are left out.
 class StateVisitor {
  public:
   virtual ~StateVisitor() = default;

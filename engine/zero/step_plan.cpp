@@ -23,7 +23,7 @@ StepPlan plan_captured(ZeroContext& context, const Tensor& squares) {
 
 }  // namespace
 
-// bf16 gradients have the range of float32: stages 1 and 2 look at them if told to, others do not.
+// bf16 gradients have the range of float32: stages 1 and 2 check them if configured, others never.
 bool checks_overflow(const ZeroContext& context) {
   const ZeroConfig& config = context.config;
   const bool is_first = config.stage == 1;
@@ -71,7 +71,7 @@ StepPlan plan_step(ZeroContext& context, const GradientShards& gradient) {
   }
   const double used =
       context.upstream.unscale_with_updated_scale ? context.loss_scaler.scale() : scale;
-  // With H6 stage 3 tells the norm by the updated scale as well.
+  // With H6 stage 3 reports the norm by the updated scale as well.
   plan.outcome.grad_norm = norm_scaled / (context.config.stage == 3 ? used : scale);
   plan.outcome.is_applied = true;
   const double clip = context.config.gradient_clipping;

@@ -18,7 +18,7 @@ bool checks_overflow(const ZeroContext& context);
 
 // Overflow, the loss scale's next value, the norm, the divisor, in this order. A norm that is not
 // finite counts as overflow. overflow_at_minimum_scale from the loss scale, which then has not
-// changed. Nothing is asked whose answer is not needed; every answer is collective. While an
+// changed. Only questions whose answers are needed are asked; every answer is collective. While an
 // iteration is captured: norm and divisor on the device, and no overflow.
 StepPlan plan_step(ZeroContext& context, const GradientShards& gradient);
 

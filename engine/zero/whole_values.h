@@ -6,7 +6,7 @@
 
 namespace zeroproof {
 
-// What all ranks of the data group have in slices of one length, one slice behind the other: what
+// What all ranks of the data group have in slices of one length, in a row: what
 // getters give and checkpoints hold. Collective, without an event.
 std::vector<double> gather_slices(const ZeroContext& context, const Span& slice);
 

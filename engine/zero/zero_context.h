@@ -43,7 +43,7 @@ struct ZeroContext {
 
   Tensor captured_squares = {};  // of a captured step: its norm's, where replays leave them
 
-  // An iteration is being captured: the host can read nothing of it.
+  // An iteration is being captured: the host cannot read its values.
   bool is_captured() const { return runtime.graphs() && runtime.graphs()->is_capturing(); }
 
   Kernels& kernels() const { return runtime.kernels(); }
@@ -56,7 +56,7 @@ struct ZeroContext {
   // Every .grad is None again, those of frozen parameters too.
   void clear_grads() const;
 
-  // Tells the policy what upstream's optimizers write to `epilogue_ran_this_backward`
+  // Gives the policy what upstream's optimizers write to `epilogue_ran_this_backward`
   // (docs/spec/zero.md 2.18).
   void set_epilogue_ran(bool ran) const;
 

@@ -46,7 +46,7 @@ class ZeroOptimizer {
   // The tracker has forgotten the graph task that ended.
   virtual void on_graph_task_end(bool /*raised*/) {}
   // A backward failed: what it added is dropped, what earlier ones of the window added stays.
-  // False when upstream could not tell them apart any more (#8245, incomplete_backward).
+  // False when upstream could not distinguish them any more (#8245, incomplete_backward).
   virtual bool abandon_gradients() = 0;
 
   // The gradients of the window and of the running backward: what of them is where.
@@ -64,16 +64,16 @@ class ZeroOptimizer {
   virtual void set_rates(const std::vector<GroupRates>& groups) = 0;
   // A replay took the step that was captured once more.
   virtual void count_replayed_step() = 0;
-  // An iteration is about to be captured: it may find nothing that the one before it left, but
-  // what is in the same place behind each.
+  // An iteration is about to be captured: it may find no state that the one before it left, but
+  // what is in the same place after each.
   virtual void begin_capture() {}
-  // It was not captured after all: the device has done nothing of it.
+  // It was not captured after all: the device has done no part of it.
   virtual void abandon_capture() {}
-  // Parameters are whole for whoever reads them, not for modules alone; see EngineOptions.
+  // Parameters are whole for every reader, not for modules alone; see EngineOptions.
   virtual void gather_ahead() {}
   virtual void zero_grad() = 0;  // gradients, accumulators, the window so far
 
-  // Stage 3 alone; nothing elsewhere. See Engine.
+  // Stage 3 alone; no effect elsewhere. See Engine.
   virtual void gathered_parameters(const TensorList&, std::optional<int>,
                                    const std::function<void()>& body) {
     body();

@@ -9,7 +9,7 @@ enum class CastPolicy : std::uint8_t {
   none,
   lower_precision,  // casts them to the region's dtype
   float32,          // casts them to float32
-  float32_result,   // casts nothing: the operation itself computes in and returns float32
+  float32_result,   // casts no input: the operation itself computes in and returns float32
   promote,          // casts the members of a list to float32 if one of them is that
 };
 

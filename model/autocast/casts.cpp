@@ -38,8 +38,8 @@ Region region_of(const Autograd& ag, CastPolicies policies, const TensorList& in
   return {};
 }
 
-// A captured tensor is wrapped anew for each operation of a level that differentiates, so there
-// is nothing to remember it by (rule T2).
+// A captured tensor is wrapped again for each operation of a level that differentiates, so there
+// is no key to remember it by (rule T2).
 bool is_seen_as_itself(const Autograd& ag, const Tensor& x) {
   const auto& frame = ag.local().transforms;
   return !frame || frame->kind == TransformKind::vmap || is_of_level(x, *frame);

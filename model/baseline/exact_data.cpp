@@ -48,7 +48,7 @@ double ExactData::sum() const {
 }
 
 std::vector<bool> ExactData::decode(double sum) const {
-  ZP_CHECK(is_decodable_, "sums of small integers say nothing about their parts");
+  ZP_CHECK(is_decodable_, "sums of small integers do not show their parts");
   std::vector<bool> is_there;
   for (std::int64_t c = 0; c < contributions_; ++c)
     is_there.push_back(std::fmod(std::floor(sum / value(c)), 2.0) == 1.0);

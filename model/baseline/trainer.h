@@ -53,7 +53,7 @@ using LossFunction = std::function<Tensor(Autograd&)>;
 class Trainer {
  public:
   // Names of the optimizer's parameters; both references must outlive it. A parameter that the
-  // optimizer does not have is trained by nobody, and recorded all the same.
+  // optimizer does not have is not trained, but recorded all the same.
   Trainer(Autograd& autograd, optim::Optimizer& optimizer, std::vector<NamedTensor> parameters,
           const TrainerOptions& options = {});
 

@@ -83,7 +83,7 @@ TensorList checkpoint_reentrant(Autograd& ag, CheckpointBody body, const TensorL
   return apply_function(ag, function, inputs);
 }
 
-// Rule K4; with grad mode off there is nothing to save.
+// Rule K4; with grad mode off no tensor is saved.
 TensorList checkpoint_non_reentrant(Autograd& ag, CheckpointBody body, const TensorList& inputs,
                                     CheckpointOptions options) {
   options.stops_early = ag.global().checkpoint_early_stop.value_or(options.stops_early);

@@ -56,7 +56,7 @@ Tensor draw_mask(Autograd& ag, const Tensor& x, double p, double kept) {
 
 }  // namespace
 
-// Several operations on the CPU, one on an accelerator; none where nothing is random.
+// Several operations on the CPU, one on an accelerator; none without randomness.
 Tensor dropout(Autograd& ag, const Tensor& x, double p) {
   if (!(p >= 0.0 && p <= 1.0))
     throw AutogradError(

@@ -40,7 +40,7 @@ Tensor pow_slope(Autograd& ag, const Tensor& x, double exponent) {
   return mul_scalar(ag, pow(ag, x, exponent - 1.0), exponent);
 }
 
-// With exponent 0 nothing depends on the input.
+// With exponent 0 the output does not depend on the input.
 const Op kPow = {.name = "PowBackward0",
                  .forward =
                      [](const Ops& ops, Inputs in, Args args) {
@@ -183,7 +183,7 @@ const Op kRelu = {
           return apply(ag, kThresholdBackward, {tangents[0], outputs[0]});
         }};
 
-// grad where the other input is positive, else zero; nothing depends on that input's value.
+// grad where the other input is positive, else zero, whatever that input's value.
 const Op kThresholdBackward = {
     .name = "ThresholdBackwardBackward0",
     .forward =

@@ -13,7 +13,7 @@ namespace {
 using Inputs = const TensorList&;
 using Args = const OpArgs&;
 
-// Kernels read rows that lie behind each other; gradients come as views too.
+// Kernels read contiguous rows; gradients come as views too.
 Tensor contiguous(const Ops& ops, const Tensor& x) {
   return !x.is_defined() || x.is_contiguous() ? x : ops.cast(x, x.dtype());
 }

@@ -20,7 +20,7 @@ Tensor mse_loss(Autograd& ag, const Tensor& x, const Tensor& target,
 Tensor l1_loss(Autograd& ag, const Tensor& x, const Tensor& target,
                Reduction reduction = Reduction::mean);
 
-// The class of every row; rows of class ignore_index count nothing, not in the mean either.
+// The class of every row; rows of class ignore_index do not count, not in the mean either.
 struct Classes {
   std::vector<std::int64_t> of_row;
   std::int64_t ignore_index = -100;

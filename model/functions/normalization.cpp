@@ -92,7 +92,7 @@ const Op kLayerNorm = {.name = "NativeLayerNormBackward0",
                              args.index = 0;
                              for (std::size_t i = 0; i < 3; ++i)
                                args.index |= node.needs(i) ? 1 << i : 0;
-                             // Edges 2 and 3 are upstream's mean and deviation, which nothing
+                             // Edges 2 and 3 are upstream's mean and deviation, which no one
                              // differentiates.
                              const TensorList inputs = {grads[0], node.saved(0), {},
                                                         {},       node.saved(1), node.saved(2)};
@@ -123,7 +123,7 @@ TensorList layer_norm_backward(const Ops& ops, Inputs in, Args args) {
   return out;
 }
 
-// What arrives for the gradients of x, weight and bias; undefined where nothing does.
+// What arrives for the gradients of x, weight and bias; undefined where no gradient does.
 TensorList by_input(Inputs grads, Args args) {
   TensorList out(3);
   std::size_t next = 0;

@@ -20,7 +20,7 @@ extern const Op kMm;
 extern const Op kAddmm;
 extern const Op kBmm;
 
-// Products promote nothing.
+// Products promote no dtype.
 void check_dtypes(const Tensor& left, const Tensor& right) {
   if (left.dtype() == right.dtype()) return;
   throw AutogradError("expected m1 and m2 to have the same dtype, but got: " +
@@ -32,7 +32,7 @@ bool is_column_major(const Tensor& x) {
   return x.sizes().size() == 2 && x.strides()[0] == 1 && x.strides()[1] == x.sizes()[0];
 }
 
-// A gradient gets the layout of its input, so that the leaf behind it can take it over (A4).
+// A gradient gets the layout of its input, so that the leaf can take it over (A4).
 Tensor left_grad(Autograd& ag, const Tensor& grad, const Tensor& right, bool is_left_transposed) {
   if (is_left_transposed) return t(ag, mm(ag, right, t(ag, grad)));
   return mm(ag, grad, t(ag, right));

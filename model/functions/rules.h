@@ -41,7 +41,7 @@ TensorList jvp_linear(Autograd& ag, const TensorList&, const TensorList& tangent
   return apply(ag, op, {tangents[0]}, args);
 }
 
-// Inputs that broadcast against each other, with dimensions of size 1 behind the batch so that
+// Inputs that broadcast against each other, with dimensions of size 1 after the batch so that
 // their own dimensions meet.
 TensorList padded_to_one_rank(Autograd& ag, const BatchedInputs& in);
 
@@ -53,7 +53,7 @@ TensorList batch_pointwise(Autograd& ag, const BatchedInputs& in, const OpArgs& 
 // Input i with the batch as its first dimension, repeated if it has none.
 Tensor with_batch(Autograd& ag, const BatchedInputs& in, std::size_t i);
 
-// `sizes` behind the batch dimension.
+// `sizes` after the batch dimension.
 Shape batched_sizes(const BatchedInputs& in, const Shape& sizes);
 
 // The inputs of one element of the batch.

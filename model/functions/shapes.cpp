@@ -243,7 +243,7 @@ const Op kCat = {
         },
     .cast = on_cpu(CastPolicy::promote)};
 
-// Undefined gradients of slices that nothing used count as zeros.
+// Undefined gradients of unused slices count as zeros.
 const Op kUnbind = {
     .name = "UnbindBackward0",
     .forward =

@@ -30,7 +30,7 @@ TensorList batch_along(Autograd& ag, const BatchedInputs& in, Args args) {
   return apply(ag, op, inputs, shifted);
 }
 
-// Minus the largest element, so that nothing overflows.
+// Minus the largest element, so that no exponential overflows.
 Wide shifted_down(const Ops& ops, const Tensor& x, const Shape& kept) {
   const Wide wide = Wide::of(ops, x);
   return wide - max_to(wide, kept);

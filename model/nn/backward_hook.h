@@ -20,9 +20,9 @@ class BackwardHook : public std::enable_shared_from_this<BackwardHook> {
   BackwardHook(PreHooks pre_hooks, Hooks hooks)
       : pre_hooks_(std::move(pre_hooks)), hooks_(std::move(hooks)) {}
 
-  // The same tensors behind an identity node whose posthook runs the full backward hooks.
+  // The same tensors after an identity node whose posthook runs the full backward hooks.
   TensorList setup_input_hook(Autograd& autograd, const TensorList& inputs);
-  // The same behind one whose posthook runs the full backward pre hooks; and, when the inputs got
+  // The same after one whose posthook runs the full backward pre hooks; and, when the inputs got
   // no node, the full backward hooks as well.
   TensorList setup_output_hook(Autograd& autograd, const TensorList& outputs);
 

@@ -46,7 +46,7 @@ TensorList gather_ahead(Autograd& ag, const RegionOperations& operations,
   return apply_function(ag, function, all);
 }
 
-// The same behind it, the other way round.
+// The same after it, the other way round.
 TensorList release_behind(Autograd& ag, const RegionOperations& operations,
                           const TensorList& parameters, const TensorList& outputs) {
   const CustomFunction function = {

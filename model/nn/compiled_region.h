@@ -21,7 +21,7 @@ struct RegionOperations {
 // module there that has parameters gets operations of the graph instead. Forward gathers before
 // the module and releases after it; so does backward, where the release comes once the gradients
 // of all parameters and inputs are complete and before any of these accumulates. Without a
-// graph (grad mode off, nothing needs a gradient) only the forward ones run.
+// graph (grad mode off, no input needs a gradient) only the forward ones run.
 // `module` must not move; the region takes its operations away again at its end.
 class CompiledRegion {
  public:
@@ -31,7 +31,7 @@ class CompiledRegion {
   CompiledRegion& operator=(const CompiledRegion&) = delete;
 
   // A frame that the compiler skipped, e.g. for a graph break in a loop: from now on the region
-  // runs eagerly, and nothing gathers or releases. Graphs made before keep their operations.
+  // runs eagerly, without gathers or releases. Graphs made before keep their operations.
   void set_skipped(bool is_skipped) { *is_skipped_ = is_skipped; }
   bool is_skipped() const { return *is_skipped_; }
 

@@ -58,7 +58,7 @@ void fill_normals(const Philox& generator, double deviation, std::size_t begin, 
 
 }  // namespace
 
-// Every value is its place's, whichever thread makes it.
+// Every value depends on its place alone, not on the thread that makes it.
 Tensor normal_parameter(const Philox& generator, const Shape& sizes, double deviation,
                         DType dtype) {
   constexpr std::size_t kShareMin = std::size_t{1} << 20;  // fewer are not worth a thread

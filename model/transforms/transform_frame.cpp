@@ -21,7 +21,7 @@ Tensor wrap(const TransformFrame& frame, const Tensor& inner) {
   return wrap_with_tangent(frame, inner, {});
 }
 
-// A batched tensor has no storage: nothing may read it past its batching rule.
+// A batched tensor has no storage: no operation may read it past its batching rule.
 Tensor wrap_with_tangent(const TransformFrame& frame, const Tensor& primal, const Tensor& tangent) {
   const bool is_batched = frame.kind == TransformKind::vmap;
   auto impl = std::make_shared<TensorImpl>();

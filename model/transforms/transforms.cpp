@@ -30,7 +30,7 @@ TensorList marked(const TensorList& wrappers, const std::vector<std::size_t>& po
   return at_positions(wrappers, positions);
 }
 
-// Outputs without a graph at the level drop out; inputs that none of the others reaches get zeros.
+// Outputs without a graph at the level drop out; inputs that no other output reaches get zeros.
 TensorList grads_of(Autograd& ag, const TensorList& outputs, const TensorList& inputs,
                     const TensorList& cotangents, const BackwardOptions& options) {
   TensorList roots;

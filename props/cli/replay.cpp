@@ -13,6 +13,7 @@
 #include "props/cli/policy_command_flag.h"
 #include "props/cli/policy_flag.h"
 #include "props/cli/replay_engine.h"
+#include "props/cli/replay_program.h"
 #include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
 #include "props/foreign/dump_compare.h"
@@ -71,12 +72,14 @@ class ReplayVerb final : public Verb {
                      {"graph_task_callback", "count_fallback"}});
     flags.add_list("levels", levels_, {"LIST", "some of queue,state,properties (default: all)"});
     engine_.declare(flags);
+    program_.declare(flags);
   }
 
   Result<VerbResult> run(Session& session) override {
     if (words_.empty()) {
       return fail(ErrorCode::usage, "replay: name at least one trace, folder or schedule");
     }
+    if (program_.is_given()) return program_.run(words_);
     if (words_.size() == 1 && is_zero_epilogue_word(words_.front()))
       return ZeroEpilogueExplore::replay(words_.front(), session);
     if (words_.size() == 1 && is_program_word(words_.front()))
@@ -279,6 +282,7 @@ class ReplayVerb final : public Verb {
   PolicyCommandFlag command_;
   std::string mode_;
   EngineReplayVerb engine_;
+  RecordedProgramFlags program_;
 };
 
 }  // namespace

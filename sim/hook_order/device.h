@@ -57,7 +57,7 @@ class Device final : public Runtime {
   Journal* journal() override { return nullptr; }
   FaultPoint* faults() override { return nullptr; }
 
-  // Between executions: nothing is counted, and collectives are of one rank.
+  // Between executions: without counts, and collectives are of one rank.
   void set_quiet(bool is_quiet) { is_quiet_ = is_quiet; }
   bool is_quiet() const { return is_quiet_; }
   bool is_deaf() const { return settings_.defect == Defect::lost_wait; }
@@ -65,7 +65,7 @@ class Device final : public Runtime {
     if (!is_quiet_) ++surroundings_.events;
   }
 
-  // What the compute stream comes to behind the epilogue of a pass.
+  // What the compute stream comes to after the epilogue of a pass.
   void push_done(std::uint32_t pass);
   // The host waits for something: no step until it has happened.
   bool is_held_up() const;

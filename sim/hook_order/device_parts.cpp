@@ -10,7 +10,7 @@
 namespace zeroproof::hook_order {
 namespace {
 
-constexpr std::uint64_t kBase = 0x9e3779b97f4a7c15U;  // odd: nothing is lost
+constexpr std::uint64_t kBase = 0x9e3779b97f4a7c15U;  // odd: no bit is lost
 
 Cells cells_of(Span span) {
   if (span.elements == 0) return {};
@@ -47,7 +47,7 @@ void run(const Task& task) {
   }
 }
 
-// At once where nothing on the stream waits; else when its turn comes.
+// At once where no work on the stream waits; else when its turn comes.
 void launch(Device& device, Stream& stream, WorkKind kind, Span target, Span source,
             double value = 0.0) {
   device.count();
@@ -114,7 +114,7 @@ QueuedWork& DeviceStream::push(WorkKind kind, Cells target, Cells source, double
 }
 
 void DeviceStream::start() {
-  if (head_ + 1 != size_) return;  // nothing here could release what is before it
+  if (head_ + 1 != size_) return;  // no work here could release what is before it
   device_.set_busy(index_, true);
   advance();
 }

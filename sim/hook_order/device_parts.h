@@ -18,10 +18,10 @@ class Device;
 struct Surroundings {
   CollectiveTable& board;
   IncrementalHash& facts;
-  std::uint64_t events = 0;  // seam calls, and decisions of whoever explores
+  std::uint64_t events = 0;  // seam calls, and decisions of the explorer
 };
 
-// Reached by the compute stream behind a backward: what the optimizer would read is read.
+// Reached by the compute stream after a backward: what the optimizer would read is read.
 class BackwardObserver {
  public:
   virtual ~BackwardObserver() = default;
@@ -65,7 +65,7 @@ class DeviceStream final : public Stream {
 
   std::uint32_t index() const { return index_; }
   bool is_idle() const { return head_ == size_; }
-  // Work that ran at once, because nothing waits here.
+  // Work that ran at once, because no work waits here.
   void skip() {
     ++pushed_;
     ++done_;
@@ -81,7 +81,7 @@ class DeviceStream final : public Stream {
   void clear();  // what is queued never runs
 
   std::uint64_t done() const { return done_; }
-  // Whether the cells are used by what nothing orders before or after work that runs now.
+  // Whether the cells are used by work without an order to work that runs now.
   bool overlaps(const Cells& cells, bool is_write) const;
   // Which of at most 64 cells something queued will replace, a bit each.
   std::uint64_t will_replace(const double* first, std::int64_t count) const;

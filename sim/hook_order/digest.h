@@ -7,14 +7,14 @@
 
 namespace zeroproof::hook_order {
 
-// The state of one rank, as the engine tells it: words in a row, hashed at once. What queued work
-// will replace says nothing: it is that work that counts.
+// The state of one rank, as the engine gives it: words in a row, hashed at once. What queued work
+// will replace does not count: it is that work that counts.
 class Digest final : public StateVisitor {
  public:
   // `device` must outlive it.
   explicit Digest(const Device& device) : device_(device), words_(kFirstWords) {}
 
-  // begin(), what the rank tells, end().
+  // begin(), the rank's words, end().
   void begin();
   void number(std::uint64_t value) override {
     if (size_ == words_.size()) words_.resize(2 * size_);
@@ -30,7 +30,7 @@ class Digest final : public StateVisitor {
 
   const Device& device_;
   std::vector<std::uint64_t> words_;
-  std::size_t size_ = 0;  // words told
+  std::size_t size_ = 0;  // words added
 };
 
 }  // namespace zeroproof::hook_order

@@ -10,12 +10,12 @@ enum class Property : std::uint8_t {
   none,
   a1,  // the epilogue runs exactly once in each backward
   a2,  // no hook after it
-  a3,  // every bucket is reduced when it returns, and nobody uses one before
+  a3,  // every bucket is reduced when it returns, and not used before
   a4,  // the j-th collective is the same on all ranks
-  a5,  // nothing hangs
+  a5,  // no rank hangs
   a6,  // the window has each rank's contribution to each element exactly once a backward
-  a7,  // a backward that is given up leaves nothing behind
-  a8,  // the engine refuses nothing
+  a7,  // a backward that is given up leaves no state
+  a8,  // the engine refuses no call
 };
 inline constexpr std::size_t kProperties = 9;
 

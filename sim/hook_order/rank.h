@@ -31,12 +31,12 @@ class Rank {
   // The graph task ends, and the next begins unless this is the last pass. How many epilogues ran.
   std::int64_t end_pass();
   void split_task();  // ends and begins it, in the middle of a pass
-  void fail();        // the engine threw: the task is given up, and nothing follows
+  void fail();        // the engine threw: the task is given up, and no event follows
 
   // Back to where begin() can be called: gives up what is open, and forgets the window.
   void reset();
 
-  // What the window of this rank has to hold behind `passes` passes, and whether it does.
+  // What the window of this rank has to hold after `passes` passes, and whether it does.
   bool is_window_right(std::uint32_t passes) const;
 
   Fingerprint digest();  // of all that the rank is and has queued

@@ -63,14 +63,14 @@ class Search {
     ++result_.executions;
     world_.begin();
     if (follow()) descend();
-    const bool is_suspect =  // quirks and misuses may leave something behind for good
+    const bool is_suspect =  // quirks and misuses may leave state for good
         !world_.violated().is_empty() || !world_.settings().quirks.is_empty();
     world_.end();
     if (is_suspect) world_.restore();
     if (result_.executions == 1) give_up_everywhere();
   }
 
-  // A7: the first execution again, given up behind each of its moves.
+  // A7: the first execution again, given up after each of its moves.
   void give_up_everywhere() {
     for (std::size_t length = 1; length < path_.size(); ++length) {
       world_.begin();
@@ -190,7 +190,7 @@ std::optional<std::size_t> violation_of(World& world, const std::vector<Move>& m
   std::size_t taken = 0;
   bool is_possible = true;
   while (true) {
-    const std::span<const Move> enabled = world.enabled();  // sees also that nothing is possible
+    const std::span<const Move> enabled = world.enabled();  // sees also that no move is possible
     if (world.violated().has(property) || taken == moves.size()) break;
     is_possible = std::ranges::find(enabled, moves[taken]) != enabled.end();
     if (!is_possible) break;

@@ -41,7 +41,7 @@ struct SearchResult {
 // Depth-first over all orders: the engines run again from their beginning for every branch, and a
 // state that was met before ends an execution. With reduction of the ranks' own steps one rank's
 // alone, and completions where no rank can go on: ranks touch each other in collectives only, and
-// a completion changes nothing for a host step that races with nothing (lessons 8 and 9). What
+// a completion does not matter to a host step without a race (lessons 8 and 9). What
 // races is A3 in every order.
 SearchResult search(World& world, const SearchOptions& options);
 

@@ -175,7 +175,7 @@ std::uint64_t World::progress(std::uint32_t rank) const {
          static_cast<std::uint64_t>(std::popcount(of.all_hooks() & ~of.open_hooks()));
 }
 
-// Behind what others fired and the rank has fired too, or does not have to.
+// After what others fired and the rank has fired too, or does not have to.
 void World::find_places(std::uint32_t pass) {
   CommonOrder& order = orders_[pass];
   const std::size_t size = order.hooks.size();

@@ -33,7 +33,7 @@ class World final : private BackwardObserver {
   const Settings& settings() const { return settings_; }
 
   void begin();
-  // What may happen next, ranks first and in their order; valid until the next call. Where nothing
+  // What may happen next, ranks first and in their order; valid until the next call. Where no move
   // may although something is left to do, A5 is violated.
   std::span<const Move> enabled();
   // The same for those who only pick: how many, and the one at `index`.
@@ -41,8 +41,8 @@ class World final : private BackwardObserver {
   Move enabled_at(std::size_t index) const;
   void take(Move move);
   void take_at(std::size_t index);
-  // Everything is done, or nothing can happen any more. What is violated does not end it, so that
-  // nothing hides behind what is seen first.
+  // Everything is done, or no move is left. What is violated does not end it, so that
+  // a later violation is seen, too.
   bool is_over() const;
   PropertySet violated() const { return violated_; }  // so far
   const std::string& explanation(Property property) const {
@@ -57,7 +57,7 @@ class World final : private BackwardObserver {
   void trust(std::span<const Fingerprint> ranks) const;
   // From wherever the execution is back to where all begin.
   void end();
-  // After end(): whether all is as it was. Otherwise the engines are made anew.
+  // After end(): whether all is as it was. Otherwise the engines are made again.
   bool restore();
 
   std::string_view name(Move move) const {  // "r0.p3", "r1.end", "r0.reduction"

@@ -8,7 +8,7 @@
 
 namespace zeroproof {
 
-// The nodes one graph task will execute, behind a call as the autograd engine's own predicate is.
+// The nodes one graph task will execute, after a call as the autograd engine's own predicate is.
 class ExecutionSet {
  public:
   explicit ExecutionSet(std::size_t nodes) : executes_(nodes, true) {}

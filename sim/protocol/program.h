@@ -21,7 +21,7 @@ struct ForwardCall {
 };
 
 enum class NodeKind {
-  op,           // runs, nobody sees it
+  op,           // runs unseen
   output_hook,  // a tensor that engine.forward returned: the engine's output hook runs
   accumulate,   // an AccumulateGrad: the parameter's gradient hook runs
   recompute,    // a reentrant checkpoint: a nested graph task, perhaps after a forward
@@ -32,7 +32,7 @@ enum class NodeKind {
 struct ProtocolNode {
   std::string id;
   NodeKind kind = NodeKind::op;
-  std::uint64_t sequence_nr = 0;  // creation order; the faithful latitude needs it
+  std::uint64_t sequence_nr = 0;  // creation order; the faithful order model needs it
   std::vector<std::size_t> next;
   EngineId engine;                        // output_hook, accumulate
   std::string forward;                    // output_hook: label of the forward

@@ -81,7 +81,7 @@ class FaithfulSchedule final : public TaskSchedule {
   ReadyQueue<ReadyNode> queue_;
 };
 
-// Every linear extension of the visible nodes. Ops do nothing anybody sees, so they run when
+// Every linear extension of the visible nodes. Ops have no visible effect, so they run when
 // needed and are no choice of their own.
 class TopologicalSchedule final : public TaskSchedule {
  public:

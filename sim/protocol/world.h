@@ -32,7 +32,7 @@ struct ProtocolSetup {
 // that decides the rest. Not thread-safe.
 class ProtocolWorld {
  public:
-  // Appends the state of whoever watches the events (properties), so that fingerprints cover it.
+  // Appends the state of the observers of events (properties), so that fingerprints cover it.
   using WatcherState = std::function<void(std::string&)>;
 
   // Everything must outlive the world. The setup's policy must exist and fit its mode

@@ -9,7 +9,7 @@
 namespace zeroproof {
 namespace {
 
-// Priorities of tasks that have not fallen behind lie above those of change points.
+// Priorities of tasks that were not lowered lie above those of change points.
 constexpr std::uint64_t kUsual = std::uint64_t{1} << 32;
 
 }  // namespace

@@ -24,8 +24,8 @@ struct PctCertificate {
 };
 
 // Probabilistic concurrency testing: every task (an option's text, "r0" or "r1.reduction") has a
-// random priority, the highest goes on, and at depth - 1 random steps whoever would go on falls
-// behind all others. Execution i draws from its own stream of the seed. n and k are learnt from
+// random priority, the highest goes on, and at depth - 1 random steps the task to go on next falls
+// below all others. Execution i draws from its own stream of the seed. n and k are learnt from
 // the executions before; runs under smaller ones do not count.
 class PctScheduler final : public Scheduler {
  public:

@@ -6,7 +6,7 @@
 namespace zeroproof {
 
 // The set of states met, one bit a code: exact, and the smallest store there is when a good part
-// of the codes can be reached. Workers may insert at the same time where none of their codes share
+// of the codes can be reached. Workers may insert at the same time where their codes never share
 // a byte, that is eight codes from a multiple of eight on.
 class CodeBitmap {
  public:

@@ -6,7 +6,7 @@
 
 namespace zeroproof {
 
-// How an event touches an object. Additions commute with each other, and with whoever only waits
+// How an event touches an object. Additions commute with each other, and with events that only wait
 // for a number to be reached: once it is, it stays so.
 enum class Touch : std::uint8_t { read, write, add, await };
 

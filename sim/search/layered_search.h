@@ -65,7 +65,7 @@ class SuccessorBuffer {
 //   void Worker::expand(std::uint64_t code, std::uint64_t depth, SuccessorBuffer& successors);
 // Each state belongs to one part, and each part to one worker, which alone looks whether it was met
 // (no byte of the bitmap has codes of two parts); what workers find for each other they exchange
-// behind each layer. So parts that few moves lead out of are worth most. All states of a layer are
+// after each layer. So parts that few moves lead out of are worth most. All states of a layer are
 // met before the next layer begins, so the first finding of a kind is a shortest one. Counts and
 // findings are the same for every number of workers. `should_stop` is asked after each layer; may
 // be empty.

@@ -6,7 +6,7 @@
 
 namespace zeroproof {
 
-// One event of a program of several processes. The label tells the next events that a process can
+// One event of a program of several processes. The label names the next events that a process can
 // have in one state of its own apart; the footprint belongs to the program and outlives the event.
 struct TraceEvent {
   std::uint32_t process = 0;

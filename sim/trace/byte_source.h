@@ -35,7 +35,7 @@ ByteSourceResult open_memory_source(std::string_view bytes);
 tl::expected<std::string, std::string> peek_file(const std::string& path, std::size_t count);
 
 // From here on every source asks `should_stop` between pieces, and several times a second while a
-// pipe gives nothing, and ends with an error once it is true. For the flag of a signal handler; any
+// pipe gives no byte, and ends with an error once it is true. For the flag of a signal handler; any
 // reading thread may call it, so set it before they start. Null (the default): never.
 void set_read_stop(bool (*should_stop)());
 

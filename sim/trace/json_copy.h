@@ -11,7 +11,7 @@
 
 namespace zeroproof {
 
-// Appends a value of a parsed line as JSON text and returns the index behind it.
+// Appends a value of a parsed line as JSON text and returns the index after it.
 std::size_t append_json_value(std::span<const JsonLineValue> values, std::size_t at,
                               std::string& out);
 

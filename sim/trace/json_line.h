@@ -27,12 +27,12 @@ struct JsonLineValue {
   double number = 0;         // integer and number: nearest double, infinite when out of range
 };
 
-// Bytes that the parser may read, but does not interpret, behind the line it is given.
+// Bytes that the parser may read, but does not interpret, after the line it is given.
 inline constexpr std::size_t kJsonPadding = 64;
 
-// Decodes one line into a flat list that is reused from line to line, so that nothing is
+// Decodes one line into a flat list that is reused from line to line, so that no memory is
 // allocated once the largest line was seen. Every byte of the line is checked, also of parts
-// nobody asks for. Not thread-safe.
+// no caller asks for. Not thread-safe.
 class JsonLine {
  public:
   JsonLine();

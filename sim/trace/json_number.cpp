@@ -52,7 +52,7 @@ bool read_short_integer(std::string_view text, JsonLineValue& out) {
   return true;
 }
 
-// from_chars does not tell a number too large from one too small.
+// from_chars has one error for a number too large and one too small.
 double beyond_range(std::string_view text) {
   const bool is_negative = text.starts_with('-');
   const bool is_fraction = text.substr(is_negative ? 1 : 0).starts_with("0.");

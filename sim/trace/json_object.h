@@ -47,7 +47,7 @@ class JsonObject {
     return *this;
   }
 
-  // Nothing for an empty string or list, which stands for an absent member.
+  // No effect for an empty string or list, which stands for an absent member.
   template <class T>
   JsonObject& set_unless_empty(std::string_view name, const T& value) {
     return value.empty() ? *this : set(name, value);

@@ -34,7 +34,7 @@ bool LineReader::has_too_many_blanks(std::string_view line) {
   return blank_bytes_ > max_line_bytes_;
 }
 
-// Makes room behind the unread bytes and reads into it; false at the end of the source.
+// Makes room after the unread bytes and reads into it; false at the end of the source.
 tl::expected<bool, std::string> LineReader::fill() {
   if (begin_ > 0) {
     std::memmove(window_.data(), window_.data() + begin_, end_ - begin_);

@@ -13,7 +13,7 @@ enum class TokenDetail {
 };
 
 // Appends the order token of `event` (docs/reference/trace_format.md section 11) to `out`. Returns
-// false, and appends nothing, for an event that is not part of the order. Tokens hold no ids and no
+// false, without a token, for an event that is not part of the order. Tokens hold no ids and no
 // times, so equal behaviour gives equal tokens.
 bool append_order_token(const HookEvent& event, const NameTable& names, TokenDetail detail,
                         std::string& out);

@@ -112,7 +112,7 @@ JsonObject RankExport::start_full(std::string_view phase, const HookEvent& event
   return object;
 }
 
-// The dtype of the event, else that of the run; a group that nobody declared is the world.
+// The dtype of the event, else that of the run; an undeclared group is the world.
 KinetoCollective RankExport::kineto_of(const HookEvent& event) const {
   KinetoCollective collective{.op = names_.text(event.name),
                               .dtype = reader_.header().dtype,
@@ -239,7 +239,7 @@ void RankExport::add_collective(const HookEvent& event) {
   object.set("id", fmt::format("{}:{}{}:{}", event.rank, group, apart, event.index)).close();
 }
 
-// One track a parameter. Gathers of one that is gathered already change nothing.
+// One track a parameter. Gathers of one that is gathered already have no effect.
 void RankExport::add_gathers(const HookEvent& event) {
   const bool is_begin = event.kind == EventKind::zparam_gather_begin;
   for (const NameId param : event.params) {

@@ -16,12 +16,12 @@ struct TraceReaderOptions {
   std::size_t max_line_bytes = std::size_t{64} << 20;  // a longer line is an error
 };
 
-// Reads a hooktrace 1.x file record by record, plain or gzip (told by its first bytes). Memory
+// Reads a hooktrace 1.x file record by record, plain or gzip (by its first bytes). Memory
 // is bounded by the longest line, not by the file; steady state does not allocate per event.
 //
 // Errors are one line `file:line: what is wrong; what to do`, code `unreadable`. Everything before
 // the fault has been returned by then; afterwards `next` returns the same error again.
-// Guarantees for the records it returns: the header comes first and once, nothing follows `end`,
+// Guarantees for the records it returns: the header comes first and once, no record follows `end`,
 // required fields have their types, and lc of every rank increases strictly.
 // Not thread-safe. `names` must outlive the reader and may be shared by readers of one thread.
 class TraceReader {

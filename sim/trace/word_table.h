@@ -57,7 +57,7 @@ class WordTable {
     return eight(a.data() + last) == eight(b.data() + last);
   }
 
-  // Length, ends and middle tell the words of the format apart.
+  // Length, ends and middle distinguish the words of the format.
   static constexpr std::size_t hash(std::string_view word) {
     const auto at = [word](std::size_t i) { return static_cast<unsigned char>(word[i]); };
     const std::size_t size = word.size();

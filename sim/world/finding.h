@@ -8,7 +8,7 @@ namespace zeroproof::sim {
 
 // What the world itself sees go wrong, whatever the program computes.
 enum class FindingKind : std::uint8_t {
-  deadlock,             // nothing can go on, and somebody has not ended
+  deadlock,             // no task can go on, and one has not ended
   collective_mismatch,  // ranks call different collectives, or in a different order
   use_after_free,       // queued work found its memory gone
   no_progress,          // the step budget ran out

@@ -11,13 +11,13 @@ namespace zeroproof::sim {
 class SimStream;
 class SimStreams;
 
-// Where memory of a rank with a late compute stream finds its streams; nothing once they are gone.
+// Where memory of a rank with a late compute stream finds its streams; null once they are gone.
 struct LateDevice {
   SimStreams* streams = nullptr;
   bool waits_before_first_use = true;  // false: memory that is handed out too early
 };
 
-// Elements on which a late compute stream works: whoever looks at them waits until it has caught
+// Elements on which a late compute stream works: a reader of them waits until it has caught
 // up. Memory of the runtime is given in the order of that stream, as cudaMallocAsync does: what
 // happens to it there first, the poison, is waited for by the first use on another stream.
 class LateElements final : public DeviceElements {

@@ -7,7 +7,7 @@
 
 namespace zeroproof::sim {
 
-// The model's arithmetic behind a late compute stream: it stands in line there, so it is done when
+// The model's arithmetic on a late compute stream: it is queued there, so it is done when
 // all that was queued before has run. What queued it is the rank, which waits meanwhile.
 class LateOps final : public Ops {
  public:

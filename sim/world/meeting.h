@@ -18,7 +18,7 @@ struct Part {
   std::vector<ContentPart> content;  // empty: the engine did not say
   HeldSpan input;
   HeldSpan output;
-  bool is_at_head = false;  // of its stream: nothing queued before it is left
+  bool is_at_head = false;  // of its stream: no earlier work is left
   bool is_complete = false;
 
   bool agrees_with(const Part& other) const;  // what all ranks have to call alike

@@ -81,7 +81,7 @@ class PlannedFaults final : public SeamFaults {
   using Window = std::vector<Interval>;  // between collectives; the last one is under way
   struct Counts {
     bool is_open = false;
-    bool is_aborted = false;  // what its program still does while it unwinds, nobody sees
+    bool is_aborted = false;  // its program unwinds unseen
     std::size_t due = 0;      // of the plan
     std::uint64_t window = 0;
     std::vector<Window> windows;

@@ -40,7 +40,7 @@ class RankControl {
   virtual void reach(SeamCall call) = 0;
   // A value that the rank got from the world, for the fingerprint of its history.
   virtual void note(std::uint64_t value) = 0;
-  // How far queued work is, as the rank is told: not in worlds where only ranks are chosen among.
+  // How far queued work is, as the rank hears it: not in worlds where only ranks are chosen among.
   virtual void note_progress(bool is_done) = 0;
   virtual void report(FindingKind kind, std::string text) = 0;
   virtual int rank() const = 0;

@@ -108,7 +108,7 @@ void RankTask::raise_if_woken() const {
 
 Fingerprint RankTask::fingerprint() const {
   History all = history_;
-  // What its program does behind its last call, nobody else sees but by this.
+  // What its program does after its last call is visible by this alone.
   if (is_done() || is_woken_) all.add(kAgents + (is_done() ? 2 : 0) + (is_woken_ ? 1 : 0));
   for (const auto& stream : runtime_.streams().all())
     if (stream) all.add(stream->runs());

@@ -40,7 +40,7 @@ class RankTask final : public RankControl, public Chooser {
   void start(const SimWorld::Program& program);
   void resume() { fiber_->resume(); }
   bool is_done() const { return !fiber_ || fiber_->is_done(); }
-  bool is_ready() const;  // not ended, and nothing to wait for
+  bool is_ready() const;  // not ended, and not waiting
   const std::optional<StreamEvent>& awaited() const { return awaited_; }
   // From now on every wait ends at once, with this failure; empty: ExecutionCut.
   void wake(const std::string& failure);

@@ -39,7 +39,7 @@ class SimKernels final : public Kernels {
   void note(Stream& stream, const Span& target, const Span& source = {});
 
   SimStreams& streams_;
-  host::StreamLog silent_;  // the host's kernels report nothing: we did
+  host::StreamLog silent_;  // the host's kernels do not report: we did
   host::HostStream done_;   // where they run: everything on it is in the past
   host::HostKernels arithmetic_;
 };

@@ -21,7 +21,7 @@ Tensor SimMemory::allocate(std::int64_t elements, DType dtype, Placement placeme
   }
 }
 
-// The poison is work of the compute stream, as on a GPU: it must not come behind anybody's use.
+// The poison is work of the compute stream, as on a GPU: it must not come after a use.
 void SimMemory::give_in_order(const Tensor& tensor) {
   const auto elements = std::make_shared<LateElements>(late_);
   Storage& storage = *tensor.impl().storage;

@@ -18,7 +18,7 @@ SimRuntime::SimRuntime(const SimRuntimeOptions& options, RankControl& control)
   late_ops_ = std::make_unique<LateOps>(late_);
 }
 
-// Tensors may outlive it; nobody works on them any more.
+// Tensors may outlive it; no work on them is left.
 SimRuntime::~SimRuntime() {
   if (late_) late_->streams = nullptr;
 }

@@ -60,7 +60,7 @@ class SimStream final : public Stream {
   const StreamWork& head() const { return queue_.front(); }
   bool can_run() const;  // the head is a kernel, or a collective at which all have arrived
   void run_head();
-  // Passes records that were reached and waits that are over; false: nothing moved.
+  // Passes records that were reached and waits that are over; false: no stream moved.
   bool advance();
   void clear();
   bool will_record(StreamEvent event) const;  // it stands in the queue
@@ -93,7 +93,7 @@ class SimStreams {
   StreamEvent make_event();
   bool is_reached(StreamEvent event) const;
   void reach(StreamEvent event);
-  // Until nothing moves any more.
+  // Until no stream moves any more.
   void advance();
   // The stream at whose end `event` will be reached; null when it has been.
   const SimStream* stream_of(StreamEvent event) const;
@@ -101,7 +101,7 @@ class SimStreams {
   const std::vector<std::unique_ptr<SimStream>>& all() const { return streams_; }
   void clear();  // everything queued is lost, and every event reached
 
-  // Where the compute stream is late: it is the one whose work may lag behind the host.
+  // Where the compute stream is late: it is the one whose work may lag the host.
   bool is_late(const SimStream& stream) const;
   // The host goes on when the compute stream has run all that is queued there.
   void catch_up();

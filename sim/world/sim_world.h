@@ -25,8 +25,8 @@ enum class Preemption : std::uint8_t {
   when_blocked,   // only where the rank has to wait
   at_every_call,  // before every call that others may see
   // As when_blocked, and queued work runs as soon as it can: ranks are all that is chosen among.
-  // Enough where no two streams race and nothing is used after it was freed (P46 to P48, which
-  // vector clocks see in any order), and nobody asks with query() how far a stream is: then running
+  // Enough where no two streams race and no memory is used after it was freed (P46 to P48, which
+  // vector clocks see in any order), and none asks with query() how far a stream is: then running
   // queued work commutes with all that others can do beside it.
   of_ranks,
 };
@@ -44,7 +44,7 @@ struct SimWorldOptions {
   // Work on the compute stream runs late as well, as on a GPU. The model's own arithmetic stands in
   // line there; the rank waits for it.
   bool has_late_compute = false;
-  // Planted where false: new memory is poisoned on the compute stream, and another stream's first
+  // A fault where false: new memory is poisoned on the compute stream, and another stream's first
   // use does not wait for that.
   bool waits_before_first_use = true;
   std::uint64_t steps_max = 100'000'000;  // of one run; then it makes no progress

@@ -8,7 +8,7 @@
 
 namespace zeroproof::zero_epilogue {
 
-// One event of a rank, by what the rank has behind it.
+// One event of a rank, by what the rank has done before it.
 struct PlacedEvent {
   Event event;
   RankState before;  // the rank's state where it happens
@@ -24,10 +24,10 @@ struct OrderConstraint {
 // property.
 struct OrderConstraints {
   std::vector<OrderConstraint> constraints;
-  bool is_least = false;  // no fewer do; else none of them can be left out
+  bool is_least = false;  // no fewer do; else no single one can be left out
 };
 
-// The least set of orders among those that the failing schedule chose. Nothing where that takes
+// The least set of orders among those that the failing schedule chose. Empty where that takes
 // looking at more than `states_max` states.
 std::optional<OrderConstraints> least_constraints(const Ranks& ranks, const Counterexample& failing,
                                                   std::size_t states_max = 1'000'000);

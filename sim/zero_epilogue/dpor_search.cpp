@@ -14,7 +14,7 @@ class Program {
  public:
   struct State {
     Digits digits{};
-    std::array<Property, kRanksMax> violated{};  // such a rank does nothing any more
+    std::array<Property, kRanksMax> violated{};  // such a rank has ended
   };
 
   explicit Program(const Ranks& ranks) : ranks_(ranks) {

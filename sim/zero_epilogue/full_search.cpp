@@ -15,7 +15,7 @@ struct Row {
   std::uint16_t deltas = 0;
   std::uint8_t launched = 0;
   std::uint8_t completed = 0;
-  std::int32_t completion = 0;  // 0: nothing in flight
+  std::int32_t completion = 0;  // 0: none in flight
   bool is_slow = false;         // a move violates, or may together with another rank
   bool is_leaving = false;      // a move leads to another side
 };
@@ -44,7 +44,7 @@ std::vector<std::uint8_t> sides_of(const RankAutomaton& automaton) {
   return ways;
 }
 
-// The local states in places of their own: those of one side behind those of the other, from a
+// The local states in places of their own: those of one side after those of the other, from a
 // multiple of eight on, so that states that differ in a rank's side share no byte of a bitmap.
 class Places {
  public:

@@ -13,7 +13,7 @@ namespace zeroproof::zero_epilogue {
 
 // Every complete schedule of an instance, counted on the acyclic graph of its states: how many
 // there are, how likely a uniform random walk violates what, and the bijection between schedules
-// and the numbers below their count. A schedule ends when nothing can move or with a violation.
+// and the numbers below their count. A schedule ends when no rank can move or with a violation.
 class PathCounts {
  public:
   __extension__ using Wide = unsigned __int128;

@@ -49,7 +49,7 @@ class RankAutomaton {
   std::span<const Move> moves(LocalId id) const {
     return {moves_.data() + first_move_[id], first_move_[id + 1] - first_move_[id]};
   }
-  // After one completion on the rank's stream; kNone when nothing is in flight.
+  // After one completion on the rank's stream; kNone when no completion is in flight.
   LocalId after_completion(LocalId id) const { return after_completion_[id]; }
 
  private:

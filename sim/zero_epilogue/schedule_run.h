@@ -17,7 +17,7 @@ struct ScheduleRun {
 
 enum class AtEnd {
   stop,
-  run_on,  // always with the first event, until nothing moves; a hang is A5
+  run_on,  // always with the first event, until no rank moves; a hang is A5
 };
 
 // Executes the wanted events in their order. Any list of events will do: one that is not possible
@@ -32,7 +32,7 @@ std::vector<Event> canonical(const RankRules& rules, Property property,
                              const std::vector<Event>& failing, std::uint64_t& executions);
 
 // The shortest beginning of the failing schedule after which one event violates the property, and
-// that event. Nothing for A5.
+// that event. Empty for A5.
 std::vector<Event> cut_short(const RankRules& rules, Property property,
                              const std::vector<Event>& failing);
 

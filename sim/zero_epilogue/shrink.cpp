@@ -26,7 +26,7 @@ class Shrinker {
   }
 
   void run() {
-    // Events that say nothing: whatever comes first.
+    // Events without information: the first one.
     if (property_ == Property::a5 && attempt({})) return lower();
     Events before;
     do {

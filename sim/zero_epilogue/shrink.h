@@ -22,7 +22,7 @@ struct Shrunk {
 // buckets and single events are left out and choices lowered as long as the same property is
 // violated, each time by a run of the model. The result is in canonical form: the violating rank
 // is rank 0, events are in the least order that keeps the order within each rank. For A5 the
-// schedule runs on, always with the first event, until nothing moves. `failing` has to violate
+// schedule runs on, always with the first event, until no rank moves. `failing` has to violate
 // `property` under `settings`.
 Shrunk shrink(const Settings& settings, const Counterexample& failing,
               const ShrinkOptions& options = {});

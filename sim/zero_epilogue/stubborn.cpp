@@ -11,7 +11,7 @@ ProcessSet Stubborn::needed_by_engine(std::size_t rank) const {
   // An epilogue that does not wait reads what a completion changes.
   if (own.may_finish && ranks_.rules().returns_unwaited()) needed |= stream_of(rank);
   if (own.may_launch && ranks_.rules().has_tags()) {
-    // Whoever has not launched this collective yet may give it another bucket.
+    // A rank that has not launched this collective yet may give it another bucket.
     for (std::size_t other = 0; other < ranks_.count(); ++other) {
       if (facts(other).launched <= own.launched) needed |= engine_of(other);
     }

@@ -29,7 +29,7 @@ class Stubborn {
   // The least closed set that this rule finds around `seed`.
   ProcessSet closure(ProcessSet seed) const;
 
-  // A closed set with an enabled event, as small as can be told at once; 0 when nothing can move.
+  // A closed set with an enabled event, as small as is known at once; 0 when no rank can move.
   ProcessSet smallest() const;
 
   bool has_enabled(ProcessSet set) const;

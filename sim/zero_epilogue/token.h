@@ -38,7 +38,7 @@ Token numbered_token(const PathCounts& counts, const Settings& settings, Propert
 // Runs the schedule to its end. Code usage when it is numbered and the instance cannot be counted.
 Result<ScheduleRun> replay(const Token& token);
 
-// What tells rules apart: changes whenever a rank may do something else. `rules_hash` is a
+// Distinguishes rules: changes whenever a rank may do something else. `rules_hash` is a
 // constant, so that a replay costs one execution; `measured_rules_hash` looks at the rules.
 std::uint32_t rules_hash();
 std::uint32_t measured_rules_hash();

@@ -61,7 +61,7 @@ class Ways {
   const Bits& pairs(LocalId id) const { return pairs_[id]; }
 
  private:
-  // Along every move, again and again until nothing grows.
+  // Along every move, again and again until no set grows.
   template <class Grow>
   void spread(Grow grow) {
     for (bool has_grown = true; has_grown;) {

@@ -13,7 +13,7 @@ namespace zeroproof::zero_epilogue {
 // and what schedules have shown.
 class Triples {
  public:
-  // Nothing when there are too many to keep.
+  // Empty when there are too many to keep.
   static std::optional<Triples> make(const RankAutomaton& automaton, const EventNames& names,
                                      std::size_t ranks);
 

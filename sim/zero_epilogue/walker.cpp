@@ -140,8 +140,8 @@ class Novelty {
 };
 
 // How often each event of a rank came before another that it could have done instead: of the events
-// that are possible, the one that did so least often. Ties go to whoever comes first in an order
-// that is drawn for each schedule, the canonical one for the first; so the schedule behind a drawn
+// that are possible, the one that did so least often. Ties go to the first in an order
+// that is drawn for each schedule, the canonical one for the first; so the schedule after a drawn
 // one is its reverse, and two of them have every pair both ways.
 class PairNovelty {
  public:

@@ -44,11 +44,11 @@ struct WalkResult {
 };
 
 // Runs complete schedules on the rules themselves, so N may be as large as 64. Every draw is an
-// index into what is enabled: nothing is ever rejected. Schedule i depends on the seed and i alone
+// index into what is enabled: no draw is rejected. Schedule i depends on the seed and i alone
 // (novelty: on all schedules before it). Code usage for novelty on too large an instance.
 Result<WalkResult> walk(const Settings& settings, const WalkOptions& options);
 
-// Events of a complete schedule in which nothing goes wrong; and without the completions, as
+// Events of a complete schedule without a violation; and without the completions, as
 // docs/spec/explorer.md 5.2 counts the steps of PCT.
 std::uint64_t events_of(const Settings& settings);
 std::uint64_t own_events_of(const Settings& settings);

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 EXAMPLES = """examples:
@@ -54,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
             "--set", action="append", type=option, default=[], metavar="NAME=VALUE"
         )
         if verb == "compare":
-            command.add_argument("programs", help="what `zeroproof generate --json` printed")
+            command.add_argument("programs", help="what `zeroproof generate --json` printed, or the document of one program")
             command.add_argument("--out", help="a JSON file for the findings")
             command.add_argument("--seconds", type=float, help="begin no program after them")
             command.add_argument(
@@ -86,6 +88,18 @@ def script(subject: Any, arguments: argparse.Namespace) -> int:
     return 0 if text is not None else 1
 
 
+def read_cases(path: str) -> Iterator[dict[str, Any]]:
+    """Of a program's document, or of lines that are cases of `zeroproof generate` or programs."""
+    with open(path, encoding="utf-8") as file:
+        first = file.readline()
+        if first.strip() == "{":
+            yield {"case": 0, "program": json.loads(first + file.read())}
+            return
+        for number, line in enumerate(itertools.chain([first], file)):
+            document = json.loads(line)
+            yield document if "program" in document else {"case": number, "program": document}
+
+
 def compare(subject: Any, arguments: argparse.Namespace) -> int:
     """Exit code 1: some program differs."""
     from zeroproof_subject.subject import Comparison
@@ -95,19 +109,17 @@ def compare(subject: Any, arguments: argparse.Namespace) -> int:
     comparison, tally = Comparison(subject), Tally()
     skipped = 0
     begin = said = time.monotonic()
-    with open(arguments.programs, encoding="utf-8") as file:
-        for line in file:
-            now = time.monotonic()
-            if arguments.seconds and now - begin > arguments.seconds:
-                break
-            if now - said > PROGRESS_SECONDS:
-                said = now
-                print(f"{now - begin:.0f} s: {tally.counts()}", file=sys.stderr, flush=True)
-            case = json.loads(line)
-            if arguments.skip_known and comparison.known.may_show(parse(case["program"])):
-                skipped += 1
-                continue
-            tally.add(case, comparison.run(case["program"]))
+    for case in read_cases(arguments.programs):
+        now = time.monotonic()
+        if arguments.seconds and now - begin > arguments.seconds:
+            break
+        if now - said > PROGRESS_SECONDS:
+            said = now
+            print(f"{now - begin:.0f} s: {tally.counts()}", file=sys.stderr, flush=True)
+        if arguments.skip_known and comparison.known.may_show(parse(case["program"])):
+            skipped += 1
+            continue
+        tally.add(case, comparison.run(case["program"]))
     comparison.end()
     took = time.monotonic() - begin
     print(tally.text())

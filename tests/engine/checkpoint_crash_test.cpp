@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/pending_save.h"
 #include "tests/engine/memory_file_system.h"
 #include "tests/engine/training_states.h"
 
@@ -86,6 +87,13 @@ Result<void> save_in_halves(MemoryFileSystem& files) {
   return results[0] ? results[1] : results[0];
 }
 
+Result<void> save_beside_training(MemoryFileSystem& files) {
+  const auto save = begin_checkpoint(kAfterCrash, files, "run", {});
+  if (!save->begun()) return save->begun();
+  save->start();
+  return save->finish({});
+}
+
 class CrashedSave : public ::testing::TestWithParam<Save> {
  protected:
   std::int64_t operations() const {
@@ -155,13 +163,15 @@ TEST_P(CrashedSave, Reports_an_error_of_any_operation_and_leaves_a_whole_checkpo
 }
 
 std::string name_of_save(const ::testing::TestParamInfo<Save>& info) {
-  constexpr std::array kNames = {"NewTag", "SameTag", "ShortWrites", "TwoTensorParallelRanks"};
+  constexpr std::array kNames = {"NewTag", "SameTag", "ShortWrites", "TwoTensorParallelRanks",
+                                 "BesideTraining"};
   return kNames.at(info.index);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, CrashedSave,
                          ::testing::Values(save_under_own_tag, save_under_old_tag,
-                                           save_with_short_writes, save_in_halves),
+                                           save_with_short_writes, save_in_halves,
+                                           save_beside_training),
                          name_of_save);
 
 TEST(CheckpointCrash, Leaves_nothing_or_the_first_checkpoint_when_there_was_none) {

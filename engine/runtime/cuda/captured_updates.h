@@ -13,7 +13,7 @@ namespace zeroproof::cuda {
 // it does for other steps, and gives them to the kernels of the next replay.
 class CapturedUpdates {
  public:
-  // Behind the launch of its kernel, whose arguments are the tensors and the rule.
+  // After the launch of its kernel, whose arguments are the tensors and the rule.
   void add(cudaStream_t queue, const AdamUpdate& update);
   // `replays` after the first one.
   void set(cudaGraphExec_t graph, std::int64_t replays) const;

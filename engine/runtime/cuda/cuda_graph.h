@@ -15,7 +15,7 @@ class CudaGraphCapture final : public GraphCapture {
       : gpu_(std::move(gpu)), kernels_(kernels) {}
 
   bool is_capturing() const override { return gpu_->is_capturing(); }
-  // A replay was asked for: collectives of it are nobody's that a group knows.
+  // A replay was asked for: no group knows its collectives.
   bool has_replayed() const { return has_replayed_; }
   std::unique_ptr<DeviceGraph> capture(const std::function<void()>& work) override;
 

@@ -36,7 +36,7 @@ class CudaKernels final : public Kernels {
   std::vector<double> read(Stream& stream, const Span& source) override;
   void write(Stream& stream, const Span& target, const std::vector<double>& values) override;
 
-  // Where updates that are captured are noted; null: nothing is captured.
+  // Where updates that are captured are noted; null: no capture.
   void collect_updates(CapturedUpdates* updates) { updates_ = updates; }
 
  private:

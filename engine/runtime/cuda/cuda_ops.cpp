@@ -15,7 +15,7 @@ Device device_of(const Tensor& a, const Tensor& b) {
   return a.device().is_cpu() ? b.device() : a.device();
 }
 
-// With sizes and strides of their own, also where the elements lie one behind the other.
+// With sizes and strides of their own, also where the elements are contiguous.
 Strided batched(const Tensor& x) {
   Strided out = strided(x.impl());
   const std::size_t added = 3 - x.sizes().size();

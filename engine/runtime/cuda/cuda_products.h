@@ -12,7 +12,7 @@
 namespace zeroproof::cuda {
 
 // Products of large dense matrices by cuBLASLt, on the compute stream. Where two runs need not
-// have the same bits a product is put off, so that the GELU behind it becomes its epilogue.
+// have the same bits a product is put off, so that the GELU after it becomes its epilogue.
 class CudaProducts {
  public:
   // More terms than this go to cuBLASLt, which sums them in float32.
@@ -23,7 +23,7 @@ class CudaProducts {
   CudaProducts(const CudaProducts&) = delete;
   CudaProducts& operator=(const CudaProducts&) = delete;
 
-  // out = a b, each as it lies or transposed. False: nothing for the library.
+  // out = a b, each as it lies or transposed. False: not for the library.
   bool multiply(const Tensor& a, const Tensor& b, const Tensor& out);
   // y = gelu(x), if x is the product that was put off; x is written too.
   bool finish_with_gelu(const Tensor& x, const Tensor& y);

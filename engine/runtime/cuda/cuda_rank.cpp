@@ -83,10 +83,10 @@ void CudaRank::check_progress(std::int64_t waited_ms) {
 
 // On the watchdog's thread: the rank's own is inside the driver, and an abort lets it out.
 void CudaRank::end_wait(const std::string& what, Watchdog::Milliseconds age) {
-  std::string behind;
+  std::string oldest;
   for (const std::unique_ptr<NcclGroup>& group : groups_)
-    if (const auto oldest = group->oldest_known()) behind = "; the oldest collective is " + *oldest;
-  abort(fmt::format("rank {} has been in {} for {} ms{}", rank_, what, age.count(), behind));
+    if (const auto known = group->oldest_known()) oldest = "; the oldest collective is " + *known;
+  abort(fmt::format("rank {} has been in {} for {} ms{}", rank_, what, age.count(), oldest));
 }
 
 }  // namespace zeroproof::cuda

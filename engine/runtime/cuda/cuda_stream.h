@@ -50,7 +50,7 @@ class CudaStreams {
 };
 
 cudaStream_t native(const Stream& stream);
-// To tell queues apart.
+// To distinguish queues.
 cudaStream_t handle(const Stream& stream);
 
 }  // namespace zeroproof::cuda

@@ -13,7 +13,7 @@
 namespace zeroproof::cuda {
 
 // Memory of a GPU, or pinned memory of the host that it reaches. Given in the order of the compute
-// stream: another stream's first use waits for that (use_on); goes back behind the work of all.
+// stream: another stream's first use waits for that (use_on); goes back after the work of all.
 class DeviceBuffer final : public DeviceElements {
  public:
   DeviceBuffer(std::shared_ptr<Gpu> gpu, std::int64_t bytes, Placement placement);
@@ -61,7 +61,7 @@ Tensor uploaded(const std::shared_ptr<Gpu>& gpu, const Tensor& x);
 bool is_strided(const TensorImpl& tensor);
 Strided strided(const TensorImpl& tensor);
 Strided strided(const Span& span);
-// The elements behind one another in the host's memory, after what is queued on `queue`.
+// The elements, contiguous in the host's memory, after what is queued on `queue`.
 std::vector<double> download(const std::shared_ptr<Gpu>& gpu, const Strided& from,
                              cudaStream_t queue);
 

@@ -34,7 +34,7 @@ Gpu::Gpu(int ordinal) : ordinal_(ordinal) {
   ZP_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 }
 
-// Nobody is there to hear of errors.
+// Errors cannot be reported here.
 Gpu::~Gpu() {
   cudaSetDevice(ordinal_);
   for (cudaStream_t queue : queues_)
@@ -65,7 +65,7 @@ cudaGraph_t Gpu::end_capture() {
   try {
     join_queues();
   } catch (const RuntimeFault&) {
-    forget_put_off();  // CUDA says below that nothing was captured
+    forget_put_off();  // CUDA says below that no work was captured
   }
   const bool is_captured =
       cudaStreamEndCapture(compute_handle(), &graph) == cudaSuccess && graph != nullptr;
@@ -203,7 +203,7 @@ void Gpu::synchronize(StreamEvent event) {
   using Milliseconds = std::chrono::milliseconds;
   constexpr Milliseconds kAwake{200};
   constexpr std::chrono::microseconds kPause{50};
-  if (is_capturing()) {  // what comes from now on runs behind it
+  if (is_capturing()) {  // later work runs after it
     for (cudaStream_t queue : queues_) wait(queue, event);
     return;
   }

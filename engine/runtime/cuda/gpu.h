@@ -36,7 +36,7 @@ class Gpu {
     return handle(role);
   }
   cudaStream_t compute() { return queue(StreamRole::compute); }
-  // To tell queues apart, and for memory that nothing put off uses.
+  // To distinguish queues, and for memory that no deferred work uses.
   cudaStream_t handle(StreamRole role) const { return queues_[static_cast<std::size_t>(role)]; }
   cudaStream_t compute_handle() const { return handle(StreamRole::compute); }
   // Work that goes before what was put off, on a handle().
@@ -46,7 +46,7 @@ class Gpu {
 
   // Work on the compute stream that what comes next may still join: it is queued when somebody asks
   // for a queue or an event, and keeps alive what it uses. At most one: an earlier one is queued.
-  // `memory`: every Storage that it uses, or empty where nothing may go before it.
+  // `memory`: every Storage that it uses, or empty where no work may go before it.
   void defer(std::function<void()> work, std::vector<const void*> memory = {});
   // What uses these alone may go before it.
   bool may_overtake(const void* storage, const void* other) const;
@@ -83,7 +83,7 @@ class Gpu {
   static constexpr std::size_t kRoles = 4;
   // Whether every queue has done its work, or failed. From any thread.
   bool is_idle() const;
-  // What is queued on `after` from now on runs behind everything on `before`.
+  // What is queued on `after` from now on runs after everything on `before`.
   void order(cudaStream_t before, cudaStream_t after);
   bool query(StreamEvent event);
   // Known to be complete without a call of CUDA's.
@@ -91,7 +91,7 @@ class Gpu {
   // Of the host's memory, which kernels write to; read after the work that wrote it.
   static constexpr std::int64_t kInboxDoubles = 4096;
   double* inbox() const { return inbox_; }
-  // The host waits; `while_waiting` is told now and then how long it has, and may throw.
+  // The host waits; `while_waiting` hears now and then how long it has, and may throw.
   void synchronize(StreamEvent event);
   std::function<void(std::int64_t waited_ms)> while_waiting;
   // Of the rank at work; null: its calls are not watched.
@@ -102,8 +102,8 @@ class Gpu {
   void copy_from_host(void* to, const void* from, std::size_t bytes, cudaStream_t queue);
 
   // From begin to end what is queued on any stream is captured in place of being done. Everything
-  // before is done by then, so its events hold nobody up, and memory comes from `arena`. Whoever
-  // then asks for the events of the capture is told that they are complete: a replay is.
+  // before is done by then, so its events delay no stream, and memory comes from `arena`. A caller
+  // that asks for the events of the capture hears that they are complete: a replay is.
   void begin_capture(std::shared_ptr<GraphArena> arena);
   cudaGraph_t end_capture();  // null where CUDA could not capture something
   bool is_capturing() const { return arena_ != nullptr; }
@@ -116,7 +116,7 @@ class Gpu {
   // Of its pool, in the order of the compute stream.
   KeptMemory& memory() { return memory_; }
   StreamPool& pool() { return pool_; }
-  // All streams behind one another: before and behind a replay on the compute stream.
+  // All streams in one order: before and after a replay on the compute stream.
   void join_queues();
   void fork_queues();
 
@@ -155,7 +155,7 @@ class Gpu {
   std::vector<cudaEvent_t> spare_;
   std::int64_t first_ = 0;
   std::size_t recycled_at_ = kKeptEvents + kRecycledEvents;  // so many events
-  std::shared_ptr<GraphArena> arena_;  // of what is being captured; null: nothing is
+  std::shared_ptr<GraphArena> arena_;  // of what is being captured; null: no capture
   std::int64_t first_captured_ = 0;    // event
   std::vector<std::function<void()>> freed_;
   StreamPool pool_{*this};

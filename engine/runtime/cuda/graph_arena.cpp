@@ -31,7 +31,7 @@ GraphArena::GraphArena() {
   ZP_CUDA(cudaStreamCreateWithFlags(&queue_, cudaStreamNonBlocking));
 }
 
-// Whoever drops the last of it has waited for the work on it.
+// The owner that drops the last of it has waited for the work on it.
 GraphArena::~GraphArena() {
   for (void* segment : segments_) cudaFreeAsync(segment, queue_);
   cudaStreamSynchronize(queue_);

@@ -25,7 +25,7 @@ class GraphArena {
   GraphArena(const GraphArena&) = delete;
   GraphArena& operator=(const GraphArena&) = delete;
 
-  // What was given back behind work of other streams is given again last, the oldest first: `wait`
+  // Memory given back after work of other streams is given again last, the oldest first: `wait`
   // makes the compute stream wait for that.
   void* take(std::size_t bytes, const std::function<void(StreamEvent)>& wait);
   // `behind`: what other streams than the compute stream have done with it.

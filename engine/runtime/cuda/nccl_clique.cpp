@@ -46,7 +46,7 @@ std::vector<ncclComm_t> connect(const std::vector<int>& ordinals, ncclConfig_t c
   return communicators;
 }
 
-// NCCL waits for the others for ever, so on a thread that can be left behind. (A communicator that
+// NCCL waits for the others without a limit, so on a thread that can be left. (A communicator that
 // does not block would hand every collective to a thread of its own as well.)
 std::future<Connected> connect(const NcclClique::Seat& seat, const ncclUniqueId& id) {
   auto promise = std::make_shared<std::promise<Connected>>();
@@ -140,12 +140,12 @@ void NcclClique::abort(const std::string& reason) {
   is_aborted_ = true;
   if (peers_) peers_->barrier.release();  // what NCCL's abort frees waits for them
   if (!end(ncclCommAbort))
-    fmt::print(stderr, "zeroproof: NCCL does not end its communicators; they are left behind\n");
+    fmt::print(stderr, "zeroproof: NCCL does not end its communicators; they stay\n");
 }
 
 // Each waits for the others of its process, so all at once. NCCL frees a communicator that another
 // thread is still inside of, so that thread gets the time to leave: only one that waits for a peer
-// needs longer, and nothing but the end frees it. What an abort frees waits for all kernels of the
+// needs longer, and only the end frees it. What an abort frees waits for all kernels of the
 // GPU, those of the other communicator too: both at once.
 // False: NCCL still runs for some, which stay allocated.
 bool NcclClique::end(ncclResult_t (*ends)(ncclComm_t)) {

@@ -42,7 +42,7 @@ class NcclClique {
   NcclClique(const NcclClique&) = delete;
   NcclClique& operator=(const NcclClique&) = delete;
 
-  // A call of this rank's thread on its communicator, which nobody ends meanwhile. Throws
+  // A call of this rank's thread on its communicator, which no other thread ends meanwhile. Throws
   // RuntimeFault for what NCCL refuses; GroupAborted after an abort, without the call.
   void call(int rank, NcclChannels lanes, const std::function<ncclResult_t(ncclComm_t)>& nccl);
   // Null: ranks of other processes, or GPUs that do not reach each other's memory.
@@ -52,7 +52,7 @@ class NcclClique {
   bool is_aborted() const { return is_aborted_; }
   bool is_dead();
   // Ends what the kernels of all ranks do, their meetings, and the communicators (ncclCommAbort).
-  // Once; also while a rank is inside a call of NCCL: nothing else ends one that waits for a peer.
+  // Once; also while a rank is inside a call of NCCL: only this ends one that waits for a peer.
   // Returns in time; communicators that NCCL does not end by then stay allocated.
   void abort(const std::string& reason);
 

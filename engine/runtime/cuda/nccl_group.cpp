@@ -135,7 +135,7 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
   return {number};
 }
 
-// NCCL takes an input that is its place in the output, or shares nothing with it.
+// NCCL takes an input that is its place in the output, or shares no byte with it.
 void NcclGroup::run(cudaStream_t queue, const Collective& of) {
   if (of.op == CollectiveOp::barrier) return meet(queue);
   if (of.op == CollectiveOp::all_gather && is_copied(static_cast<std::size_t>(of.input.bytes())))
@@ -230,7 +230,7 @@ void NcclGroup::put_in_batch(Stream& stream, const Collective& of) {
   batch_.push_back({of.op, data, count, of.input.dtype(), of.reduce, of.root});
 }
 
-// Before the group's end NCCL has queued nothing, so that the completion of all is behind it.
+// Before the group's end NCCL has queued no work, so that the completion of all comes after it.
 void NcclGroup::end_batch() {
   is_batching_ = false;
   if (batch_.empty()) return;

@@ -30,11 +30,11 @@ class NcclGroup final : public host::CollectiveGroup {
 
   bool compares_contents() const override { return false; }
   void announce(std::span<const ContentPart>) override {}
-  // Reductions and broadcasts: what lies one behind the other and has one root is one, and all are
+  // Reductions and broadcasts: what is contiguous and has one root is one, and all are
   // one launch.
   void begin_batch() override { is_batching_ = true; }
   void end_batch() override;
-  // From now on nothing is sent: the rank's own part stands in for what others would send.
+  // From now on no data is sent: the rank's own part stands in for what others would send.
   void set_communication_disabled() { is_left_out_ = true; }
   void wait(Work work, Stream& stream) override;
   bool is_completed(Work work) override;

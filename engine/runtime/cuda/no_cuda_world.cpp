@@ -2,7 +2,7 @@
 #include "model/check.h"
 #include "zeroproof/engine/runtime/cuda/cuda_world.h"
 
-// The twin of cuda_world.cpp in a build without CUDA: nothing can be opened, so nothing else is
+// The twin of cuda_world.cpp in a build without CUDA: no world can be opened, so no member is
 // ever called.
 namespace zeroproof {
 namespace {

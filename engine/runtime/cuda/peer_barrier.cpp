@@ -108,7 +108,7 @@ bool PeerBarrier::are_idle() const {
 }
 
 // The own flags are cleared after the waits. A peer writes them again two meetings later at the
-// earliest, and it comes there only after this rank has told it of the next one.
+// earliest, and it comes there only after this rank has announced the next one.
 void PeerBarrier::meet(int rank, cudaStream_t queue, int number) {
   Member& member = members_[static_cast<std::size_t>(rank)];
   const std::size_t role = member.gpu->role_of(queue);

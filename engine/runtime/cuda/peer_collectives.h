@@ -50,7 +50,7 @@ class PeerCollectives {
     std::size_t elements;  // of the input
     std::size_t item() const { return static_cast<std::size_t>(item_bytes(dtype)); }
   };
-  // Each rank sums a slice; whoever wants the others then copies them.
+  // Each rank sums a slice; a rank that wants the others then copies them.
   void reduce(cudaStream_t queue, const std::string& call, const std::vector<Reduction>& all);
 
  private:

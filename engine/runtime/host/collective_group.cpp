@@ -6,7 +6,7 @@
 namespace zeroproof::host {
 namespace {
 
-// Here, because whoever does the work for all is to meet no surprise.
+// Here, because the rank that does the work for all must not fail.
 void check(Span span) {
   if (!span.is_empty()) is_dense(span);
 }

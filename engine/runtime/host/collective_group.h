@@ -38,7 +38,7 @@ class CollectiveGroup : public ProcessGroup {
 
   // Why the group works no more; none while it does.
   virtual std::optional<std::string> failure() = 0;
-  // The failure that this rank was thrown, or told with notice(); empty for none.
+  // The failure that this rank was thrown, or heard by notice(); empty for none.
   const std::string& noticed() const { return noticed_; }
   void notice(const std::string& failure) { noticed_ = failure; }
 

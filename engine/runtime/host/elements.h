@@ -7,7 +7,7 @@
 
 namespace zeroproof::host {
 
-// Whether the elements of the span lie one behind the other. CheckFailed for a span that leaves its
+// Whether the elements of the span are contiguous. CheckFailed for a span that leaves its
 // tensor, or is a part of one that has gaps.
 bool is_dense(Span span);
 
@@ -60,7 +60,7 @@ void for_each_pair(Span target, Span source, Visit visit) {
   for (std::int64_t i = 0; i < target.elements; ++i, to.next(), from.next()) visit(*to, *from);
 }
 
-// To be called by whoever wrote. The engine's own buffers are what upstream reaches through
+// To be called after a write. The engine's own buffers are what upstream reaches through
 // `.data`, which the graph's check of versions does not see (rule S2); a user's storage is not.
 void note_write(Span span);
 

@@ -20,7 +20,7 @@ class ProcessRendezvous final : public Rendezvous {
                     bool has_garbage);
 
   void meet(int rank, std::int64_t sequence, const Collective& collective) override;
-  void leave(int) override {}  // whoever waits is told by the job when the process ends
+  void leave(int) override {}  // the job informs waiting ranks when the process ends
   void return_to(int) override {}
   void abort(const std::string& reason) override;
   std::optional<std::string> failure() override;

@@ -24,7 +24,7 @@ class Rendezvous {
   // Blocks until all ranks have brought their part and the work is done. Throws RuntimeFault.
   virtual void meet(int rank, std::int64_t sequence, const Collective& collective) = 0;
 
-  // The rank will not come any more; whoever waits for it fails.
+  // The rank will not come any more; ranks that wait for it fail.
   virtual void leave(int rank) = 0;
   virtual void return_to(int rank) = 0;  // takes leave() back
 

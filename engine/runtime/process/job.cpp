@@ -33,7 +33,7 @@ std::string this_process() {
   return fmt::format("process {} on {}", ::getpid(), host.data());
 }
 
-// Of this user, on this machine. Where another user made it, nobody is to follow him.
+// Of this user, on this machine. Where another user made it, the job must not use it.
 Result<std::string> folder_of_user() {
   const std::string temporary = std::filesystem::temp_directory_path().string();
   const std::string folder = fmt::format("{}/zeroproof-{}", temporary, ::getuid());
@@ -213,7 +213,7 @@ std::vector<std::string> Job::all_gather(std::string_view mine) {
 
 std::string Job::broadcast(std::string_view of_rank_0) {
   const std::string key = fmt::format("broadcast/{}", next_number());
-  if (rank() != 0) return wait_for({key, 0, "what it tells all", Limit::none});
+  if (rank() != 0) return wait_for({key, 0, "what it announces", Limit::none});
   store_->set(key, of_rank_0);
   return std::string(of_rank_0);
 }

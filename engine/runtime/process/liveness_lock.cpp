@@ -11,7 +11,7 @@
 
 namespace zeroproof {
 
-// Locked under another name first: nobody sees it between being made and being locked.
+// Locked under another name first: no process sees it between being made and being locked.
 FileResult<LivenessLock> LivenessLock::take(const std::string& path) {
   const std::string fresh = fmt::format("{}.{}", path, ::getpid());
   LivenessLock lock(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));

@@ -16,7 +16,7 @@ class LivenessLock {
   LivenessLock& operator=(LivenessLock&&) = delete;
   ~LivenessLock();
 
-  // Whether whoever made it lives; also false without such a file.
+  // Whether its maker lives; also false without such a file.
   static bool is_held(const std::string& path);
 
  private:

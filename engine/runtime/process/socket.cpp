@@ -52,7 +52,7 @@ class Deadline {
   explicit Deadline(std::optional<Milliseconds> at_most) {
     if (at_most) end_ = Clock::now() + *at_most;
   }
-  // As poll() takes it: -1 for ever.
+  // As poll() takes it: -1 without a limit.
   int left_ms() const {
     constexpr Milliseconds kLongest{1'000'000'000};
     if (!end_) return -1;
@@ -247,7 +247,7 @@ Result<Socket> connect_to(const std::string& host, int port, std::chrono::millis
     }
     if (!addresses) return tl::unexpected(addresses.error());
     return fail(ErrorCode::failed,
-                fmt::format("nobody listens at {}:{} ({})", host, port, std::strerror(error)));
+                fmt::format("no process listens at {}:{} ({})", host, port, std::strerror(error)));
   }
 }
 

@@ -13,7 +13,7 @@ namespace zeroproof {
 // What one message may take of this process.
 struct ReceiveLimits {
   std::uint64_t bytes = std::uint64_t{1} << 32U;
-  std::optional<std::chrono::milliseconds> at_most = {};  // for the whole message; none: for ever
+  std::optional<std::chrono::milliseconds> at_most = {};  // for the whole message; none: no limit
 };
 
 // Whether all addresses of the host are of this machine alone. Usage: no such host.
@@ -28,19 +28,19 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
 
-  // False: the other end is gone, takes nothing for half a minute, or this end was shut down.
+  // False: the other end is gone, reads no byte for half a minute, or this end was shut down.
   bool send(std::string_view message);
   // Memory is taken as bytes come, whatever length they announce. None: the other end is gone, is
   // late, announces more than the limit, or this end was shut down.
   std::optional<std::string> receive(const ReceiveLimits& limits = {});
-  void shut_down();  // whoever waits in receive() gets none
+  void shut_down();  // a receive() that waits gets none
 
  private:
   int descriptor_;
 };
 
 // Tries until somebody listens there, and resolves the name each time. Usage: no such host; failed:
-// nobody did within that time.
+// no process did within that time.
 Result<Socket> connect_to(const std::string& host, int port, std::chrono::milliseconds at_most);
 
 class Listener {
@@ -55,7 +55,7 @@ class Listener {
   ~Listener();
 
   int port() const;
-  // Waits. None: shut down, nobody after all, or this process has no descriptor left; in the last
+  // Waits. None: shut down, no caller, or this process has no descriptor left; in the last
   // case it returns after a pause.
   std::optional<Socket> accept();
   void shut_down();

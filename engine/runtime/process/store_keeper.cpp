@@ -54,7 +54,7 @@ StoreKeeper::Parts StoreKeeper::answer_known(Caller& caller, const Parts& reques
   } else if (verb == "leave" && caller.rank >= 0) {
     presences_[static_cast<std::size_t>(caller.rank)] = PeerState::left;
   } else {
-    return {"refused", "it asks for nothing that is known"};
+    return {"refused", "its request is not known"};
   }
   changed_.notify_all();
   return {"ok"};

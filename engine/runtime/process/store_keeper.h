@@ -13,7 +13,7 @@
 namespace zeroproof {
 
 // The keys of a job and who is here, as rank 0 keeps them. Answers messages of any bytes; a caller
-// that did not say the token learns and changes nothing. Thread-safe.
+// that did not say the token reads and changes no key. Thread-safe.
 class StoreKeeper {
  public:
   using Parts = std::vector<std::string>;
@@ -25,7 +25,7 @@ class StoreKeeper {
 
   StoreKeeper(const StoreMember& member, std::string token);
 
-  // {"ok", …}, {"none"} or {"refused", why}; none: the message is none of ours.
+  // {"ok", …}, {"none"} or {"refused", why}; none: the message is not ours.
   std::optional<Parts> answer(Caller& caller, std::string_view message);
   // The connection is closed: a rank that joined on it and has not left is lost.
   void note_end(const Caller& caller);

@@ -12,7 +12,7 @@ namespace zeroproof {
 struct StoreToken {
   std::string text = {};  // as a launcher handed it over; empty: it is in the file
   std::string file = {};  // of this user, unreadable for others
-  bool is_made = false;   // rank 0 makes the file anew; otherwise it is there before the job
+  bool is_made = false;   // rank 0 makes the file new; otherwise it is there before the job
 };
 
 // For rank 0, before it listens: the others may read the file as soon as rank 0 does. Usage: names

@@ -24,7 +24,7 @@ class TcpServer {
  public:
   TcpServer(Listener listener, const StoreMember& member, std::string token,
             const StoreLimits& limits = {});
-  ~TcpServer();  // whoever still asks finds nobody
+  ~TcpServer();  // later callers find no server
   TcpServer(const TcpServer&) = delete;
   TcpServer& operator=(const TcpServer&) = delete;
 

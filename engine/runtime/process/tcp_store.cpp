@@ -11,7 +11,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};  // with a store that says nothing
+constexpr std::chrono::seconds kPatience{30};  // with a store that does not answer
 constexpr Store::Milliseconds kLongestQuestion{1'000};
 
 struct Server {
@@ -19,7 +19,7 @@ struct Server {
   std::string token;
 };
 
-// The token before the first caller can come: nobody reads that of an earlier run.
+// The token before the first caller can come: no rank reads that of an earlier run.
 Result<Server> serve(const TcpPlace& place, const StoreMember& member, const StoreLimits& limits) {
   auto listener = Listener::bind(place.host, place.port);
   if (!listener) return tl::unexpected(listener.error());
@@ -68,7 +68,7 @@ Result<void> TcpStore::join(Milliseconds at_most) {
   return fail(
       ErrorCode::failed,
       fmt::format("rank {} of {} cannot join the store at {}: {}", member_.rank, member_.size,
-                  place(), answer ? answer->back() : "whoever listens there is no zeroproof"));
+                  place(), answer ? answer->back() : "the listener there is no zeroproof"));
 }
 
 // A busy store may drop a caller whose token it has not read yet; see StoreLimits.
@@ -155,7 +155,7 @@ Socket TcpStore::idle_connection() {
 
 void TcpStore::lose() const {
   throw RuntimeFault(
-      fmt::format("rank 0 ended without a word: nobody keeps the store at {} any more", place()));
+      fmt::format("rank 0 ended without a word: the store at {} is not served any more", place()));
 }
 
 void TcpStore::refuse(const Parts& answer) const {

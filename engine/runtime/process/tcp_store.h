@@ -17,7 +17,7 @@ struct TcpPlace {
 };
 
 // A store that the process of rank 0 keeps in its memory and the others ask over TCP. It serves
-// those that know its token. Nothing is encrypted: for the network of a cluster.
+// those that know its token. Messages are not encrypted: for the network of a cluster.
 class TcpStore final : public Store {
  public:
   // Rank 0 listens, the others connect. Usage: the address, port or token cannot be used; failed:

@@ -17,7 +17,7 @@ PartitionedParameter& EagerFallback::of(ParamId id) const {
   return gatherer_.parameters()[static_cast<std::size_t>(id.value)];
 }
 
-// A forward with nothing outstanding starts from nothing gathered.
+// A forward without outstanding reads starts with no parameter gathered.
 void EagerFallback::begin_forward() {
   if (depth_++ > 0) return;
   current_.clear();
@@ -62,7 +62,7 @@ void EagerFallback::read(PartitionedParameter& parameter) {
     for (const Graph graph : started_) claims_[graph].insert(id);
 }
 
-// A graph that had its backward is none any more: a second one claims nothing.
+// A graph that had its backward is no graph any more: a second one claims no parameter.
 void EagerFallback::start_backward(Graph graph) {
   if (!claims_.contains(graph)) return;
   started_.insert(graph);
@@ -130,7 +130,7 @@ void EagerFallback::release_unclaimed() {
   }
 }
 
-// Left whole by nobody who owns it: with nothing outstanding here nobody needs it. What another
+// Left whole without an owner: with no read outstanding here it is not needed. What another
 // fallback owns, that one releases when no graph of its own claims it (P81, P82).
 void EagerFallback::release_unowned() {
   for (PartitionedParameter& parameter : gatherer_.parameters()) {

@@ -12,7 +12,7 @@
 namespace zeroproof {
 
 // Parameters of compiled modules whose frames the compiler skipped (docs/spec/zero.md 5, #8157): no
-// module hook gathers them, so they are gathered when they are read, and given back when nobody
+// module hook gathers them, so they are gathered when they are read, and given back when no graph
 // needs them. Each forward that can have a backward is a graph; it claims what it read until a
 // backward that reached it completes. A parameter with a claim, or in a user's context, stays.
 //
@@ -31,7 +31,7 @@ class EagerFallback final : public ParameterClaims {
   std::optional<Graph> end_forward(bool has_graph);
   // Eager code reads a parameter.
   void read(PartitionedParameter& parameter);
-  // While the compiler evaluates its guards, a read gathers nothing.
+  // While the compiler evaluates its guards, a read does not gather.
   void set_guard_evaluation(bool is_evaluating) { is_guard_evaluation_ = is_evaluating; }
 
   void start_backward(Graph graph);  // its prologue ran

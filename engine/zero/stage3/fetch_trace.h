@@ -12,7 +12,7 @@ enum class TraceMode : std::uint8_t { invalid, record, complete };
 
 // In which order modules run, forward and backward, and hence in which order parameters are
 // needed (docs/spec/zero.md 3.5): recorded from one root forward to the next, then followed. Knows
-// nothing of gathers.
+// no gathers.
 class FetchTrace {
  public:
   // A use of a parameter, and the step at which its module is fetched.
@@ -37,8 +37,8 @@ class FetchTrace {
   bool expects(const Zero3Module& module) const;
   // fetch_bookkeeping_out_of_order unless recording.
   void record(Zero3Module& module);
-  // Forgets all; fetch_bookkeeping_out_of_order when there is nothing to forget. The next restart
-  // records anew.
+  // Forgets all; fetch_bookkeeping_out_of_order when there is no trace to forget. The next restart
+  // records again.
   void invalidate();
   void advance() { ++step_; }
 

@@ -99,8 +99,8 @@ void GatherContext::take_over_changes() {
     context_.data.forget({last.sequence - static_cast<std::int64_t>(before)});
 }
 
-// What a load or a step has given up meanwhile has nothing that could be lost. What it has gathered
-// anew is compared with the new values.
+// What a load or a step has given up meanwhile has no value to lose. What it has gathered
+// again is compared with the new values.
 bool GatherContext::is_modified(const PartitionedParameter& parameter) {
   if (!parameter.is_available()) return false;
   const std::vector<double> values = parameter.parameter().tensor.values();

@@ -11,7 +11,7 @@ namespace zeroproof {
 // is restored and everything partitioned either way. Collective.
 class GatherContext {
  public:
-  // gather_contexts_overlap when one of them is in another context already; nothing changes then.
+  // gather_contexts_overlap when one of them is in another context already, without a change.
   GatherContext(ZeroContext& context, ParameterGatherer& gatherer, const TensorList& parameters,
                 std::optional<int> modifier_rank);
   ~GatherContext();

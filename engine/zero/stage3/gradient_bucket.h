@@ -9,7 +9,7 @@ namespace zeroproof {
 
 // Parameters of one communication dtype whose gradients wait for their reduction, and the streams
 // that made those (docs/spec/zero.md 2.16). Unlike an IpgBucket it has no buffer: gradients stay in
-// .grad until the reducer lays them out by rank. Adding allocates nothing and costs the same
+// .grad until the reducer lays them out by rank. Adding does not allocate and costs the same
 // whatever the bucket holds.
 class GradientBucket {
  public:
@@ -32,7 +32,7 @@ class GradientBucket {
     is_held_[place(whole)] = 1;
     elements_ += whole.elements;
   }
-  // The short way in for a hook: false, and nothing done, where that takes more: no room, a
+  // The short way in for a hook: false, without an effect, where that takes more: no room, a
   // parameter that is here already, several streams.
   bool try_append_fast(const ZeroParameter& whole, PartitionedParameter& partitioned) {
     const std::int64_t elements = elements_ + whole.elements;
@@ -60,7 +60,7 @@ class GradientBucket {
   ZeroContext& context_;
   DType communication_dtype_;
   std::int64_t elements_max_;
-  bool has_streams_;         // else there is one, and nothing to remember
+  bool has_streams_;         // else there is one, and no event to remember
   std::int64_t direct_max_;  // elements that take() may fill
   std::int64_t elements_ = 0;
   ParameterList parameters_;

@@ -233,7 +233,7 @@ void GradientPartitions::on_forward_begin(bool ran_epilogue) {
   if (ran_epilogue) ++micro_step_;
 }
 
-// An offloaded gradient that nobody clears is there for the next update (H16).
+// An offloaded gradient that is not cleared is there for the next update (H16).
 void GradientPartitions::finish_update() {
   if (context_.upstream.partition_never_cleared || !context_.config.is_offloaded()) return;
   for (SubGroup& group : sub_groups_)

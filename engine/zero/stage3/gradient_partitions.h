@@ -29,7 +29,7 @@ class GradientPartitions {
   // whose .grad is as complete as it will be for now. From a leaf module's hook its gradient
   // may be missing: then it is zeros, of the size that the parameter has (gradient_of_wrong_size).
   void add(const ZeroParameter& parameter, bool is_from_leaf_module);
-  // The short way for a hook whose .grad is there: false, and nothing done, where that is not all.
+  // The short way for a hook whose .grad is there: false, without an effect, where that is not all.
   bool try_append_fast(const ZeroParameter& parameter) {
     const State& known = state_of(parameter.id);
     return has_no_observer_ && parameter.is_gradient_ready && known.bucket != nullptr &&
@@ -59,7 +59,7 @@ class GradientPartitions {
   // A forward begins (H3).
   void on_forward_begin(bool ran_epilogue);
 
-  // The window's gradient as the update takes it. Zeros where nothing came.
+  // The window's gradient as the update takes it. Zeros where no gradient came.
   void prepare_update();
   void finish_update();
   bool has_contribution(const PartitionedParameter& parameter) const {
@@ -94,7 +94,7 @@ class GradientPartitions {
   void report_flush(const GradientBucket& bucket) const;
 
   ZeroContext& context_;
-  bool has_no_observer_;  // nobody records, nothing injects faults
+  bool has_no_observer_;  // no recorder, no fault injection
   GradientReducer reducer_;
   std::map<std::string_view, GradientBucket> buckets_;  // by the dtype's name: the order of flushes
   std::vector<State> states_;                           // by ParamId

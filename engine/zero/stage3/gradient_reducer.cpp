@@ -74,7 +74,7 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
                  Span::of(parameter->parameter().tensor.grad()));
     offset += parameter->elements();
   }
-  // Unlike the other stages, a factor of 1 leaves nothing for after the sum.
+  // Unlike the other stages, a factor of 1 leaves no division for after the sum.
   const double factor = config.gradient_predivide_factor;
   GradientAveraging averaging = GradientAveraging::before(divisor());
   if (!config.prescale_gradients && factor != 1.0)

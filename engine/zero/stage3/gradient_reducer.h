@@ -14,7 +14,7 @@ class GradientReducer {
  public:
   explicit GradientReducer(ZeroContext& context) : context_(context) {}
 
-  // The rank's slices, divided and summed, one behind the other as in `parameters`; each is
+  // The rank's slices, divided and summed, in a row as in `parameters`; each is
   // slice_elements() long. Every .grad is whole.
   Tensor reduce(const ParameterList& parameters, DType dtype);
 

@@ -1,4 +1,4 @@
-// The Functions behind the inputs and outputs of modules.
+// The Functions at the inputs and outputs of modules.
 #include <algorithm>
 
 #include "engine/zero/stage3/module_hooks.h"

@@ -84,7 +84,7 @@ ModuleHooks::InvocationPtr ModuleHooks::invoke(Zero3Module& module) {
 void ModuleHooks::Invocation::forget() const noexcept {
   try {
     if (const auto holders = retained.lock()) holders->forget(call);
-  } catch (const std::exception&) {  // the runtime has failed, which its next use will tell
+  } catch (const std::exception&) {  // the runtime has failed, which its next use will report
   }
 }
 
@@ -166,7 +166,7 @@ bool ModuleHooks::stays_for_reader(const PartitionedParameter& parameter) const 
   return contains(stack_.back()->call.module->parameters(), &parameter);
 }
 
-// 3.8 (i). The module whose forward reads a parameter that nobody gathered for it uses it from now
+// 3.8 (i). The module whose forward reads a parameter that was not gathered for it uses it from now
 // on.
 void ModuleHooks::on_parameter_read(const Tensor& read) {
   PartitionedParameter* parameter = gatherer_.find(read);

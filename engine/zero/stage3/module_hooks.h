@@ -10,12 +10,12 @@
 namespace zeroproof {
 
 // The hooks of all modules of one engine (docs/spec/zero.md 3.2): before a module's forward a
-// fetch, behind it a release; and around its backward the same, by one Function behind every input
-// and one behind every output. Both are in the split form with a vmap rule, so that they pass
+// fetch, after it a release; and around its backward the same, by one Function at every input
+// and one at every output. Both are in the split form with a vmap rule, so that they pass
 // through function transforms (docs/spec/zero.md 4); at every level of those the inputs are counted
 // by themselves.
 //
-// Each call of a module counts its own inputs, in each graph task anew: a retained graph releases
+// Each call of a module counts its own inputs, in each graph task again: a retained graph releases
 // again in every backward. Upstream counts in the module.
 class ModuleHooks {
  public:

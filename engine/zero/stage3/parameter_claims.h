@@ -12,7 +12,7 @@ class ParameterClaims {
   virtual bool keeps(PartitionedParameter& parameter, bool has_been_updated) = 0;
   // Its slice takes over the changes that it lacks, of a parameter that is whole.
   virtual void write_update(PartitionedParameter& parameter) = 0;
-  // Somebody else owns it from now on, or nobody.
+  // Another owner has it from now on, or it has no owner.
   virtual void forget(PartitionedParameter& parameter) = 0;
 };
 

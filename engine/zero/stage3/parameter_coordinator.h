@@ -30,7 +30,7 @@ class ParameterCoordinator {
   void visit(Zero3Module& module);
   void fetch(const ModuleCall& call, bool is_forward);
   void release(const ModuleCall& call, bool is_forward);
-  // A forward that did not come to its end needs nothing any more.
+  // A forward that did not come to its end needs no parameter any more.
   void abandon_forward(const ModuleCall& call);
 
   // What backward hooks have not released: of every module whose backward began
@@ -49,7 +49,7 @@ class ParameterCoordinator {
   // A graph task has ended. What one that keeps its graph releases is kept for the next
   // (docs/spec/zero.md 3.11); the outermost one's end settles what is left of that.
   void end_task(bool raised);
-  // For the calls that hold: they tell when their part of a graph is gone.
+  // For the calls that hold: they report when their part of a graph is gone.
   const std::shared_ptr<RetainedGraphs>& retained_graphs() const { return retained_; }
 
   const FetchTrace& trace() const { return trace_; }

@@ -43,7 +43,7 @@ void ParameterCoordinator::reset_step() {
   counted_live_ = 0;
 }
 
-// How many, then which: rank 0 tells the others.
+// How many, then which: rank 0 broadcasts both.
 void ParameterCoordinator::check_same_on_all_ranks(const std::vector<double>& values,
                                                    const char* what) {
   broadcast_check({static_cast<double>(values.size())}, what);

@@ -55,8 +55,8 @@ ParameterGatherer::ParameterGatherer(ZeroContext& context) : context_(context) {
   }
 }
 
-// What fails on the way leaves nothing in flight; what is queued keeps its memory, and is waited
-// for by whoever uses the parameters that came before.
+// What fails on the way leaves no gather in flight; what is queued keeps its memory, and is waited
+// for where the parameters that came before are used.
 template <class Act>
 void ParameterGatherer::abort_gather_on_throw(const Gather& gather, Act act) {
   try {
@@ -70,7 +70,7 @@ void ParameterGatherer::abort_gather_on_throw(const Gather& gather, Act act) {
   }
 }
 
-// Those behind one that fails do not begin any more.
+// Gathers after one that fails do not begin any more.
 template <class Act>
 void ParameterGatherer::for_each_list(const ParameterList& missing, Act act) {
   const std::vector<ParameterList> lists = split(missing);
@@ -159,7 +159,7 @@ std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterLis
   return gather;
 }
 
-// The slices lie behind each other in the part of this rank; the all-gather is in place.
+// The slices lie in a row in the part of this rank; the all-gather is in place.
 void ParameterGatherer::issue(Gather& gather) {
   const int ranks = context_.data.size();
   std::int64_t slices = 0;
@@ -183,7 +183,7 @@ void ParameterGatherer::issue(Gather& gather) {
   context_.data.group().wait(gather.work, stream());
   try {
     assemble(gather);
-  } catch (...) {  // it has travelled: nobody else will wait for it
+  } catch (...) {  // it has travelled: no other call will wait for it
     if (gather.is_async) context_.data.wait(gather.work, stream());
     throw;
   }
@@ -202,7 +202,7 @@ void ParameterGatherer::wait_all() {
   while (!inflight_.empty()) wait(*inflight_.begin()->second->parameters.front());
 }
 
-// Of one that has not travelled nobody misses what has no room.
+// A gather that has not travelled is not missed where there is no room.
 void ParameterGatherer::wait_all_or_drop_unissued() {
   while (!inflight_.empty()) {
     const std::shared_ptr<Gather> gather = inflight_.begin()->second;
@@ -230,13 +230,13 @@ void ParameterGatherer::limit_outstanding() {
 }
 
 void ParameterGatherer::finish(Gather& gather) {
-  // All at once: what fails on the way must not leave a part of them in flight for ever.
+  // All at once: what fails on the way must not leave a part of them in flight forever.
   for (const PartitionedParameter* parameter : gather.parameters) inflight_.erase(parameter->id());
   abort_gather_on_throw(gather, [&] { install(gather); });
   report(EventKind::zparam_gather_end, gather.parameters, false);
 }
 
-// Whole values, on the gathers' stream: right behind their own all-gather, so that whoever waits
+// Whole values, on the gathers' stream: right after their own all-gather, so that who waits
 // for them does not wait for what was gathered ahead since.
 void ParameterGatherer::assemble(Gather& gather) {
   std::int64_t offset = 0;
@@ -302,7 +302,7 @@ void ParameterGatherer::cache_whole(PartitionedParameter& parameter) {
   tell_partition(parameter);
 }
 
-// Nobody is told of a gather of no elements either.
+// A gather of no elements is not reported either.
 void ParameterGatherer::tell_partition(PartitionedParameter& parameter) const {
   if (parameter.elements() > 0) report(EventKind::zparam_partition, {&parameter}, false);
 }

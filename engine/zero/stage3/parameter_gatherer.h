@@ -25,11 +25,11 @@ class ParameterGatherer {
 
   // Starts to gather those that are partitioned; the others are left alone.
   void gather_async(const ParameterList& parameters, bool is_forward);
-  // Until it is whole; all that travelled with it are. Nothing for one that is not in flight.
+  // Until it is whole; all that travelled with it are. No effect for one that is not in flight.
   void wait(PartitionedParameter& parameter);
   void wait_all();
-  void wait_all_or_drop_unissued();  // the same where nobody uses them
-  // At the end of the engine: memory of gathers in flight is freed behind them.
+  void wait_all_or_drop_unissued();  // the same where they are not used
+  // At the end of the engine: memory of gathers in flight is freed after them.
   void outlive_inflight() noexcept;
   // Both at once, outside the fetches of modules; those in flight are waited for.
   void gather(const ParameterList& parameters);
@@ -52,7 +52,7 @@ class ParameterGatherer {
     ParameterList parameters;
     Tensor flat;  // rank-major: of every rank the slices of all parameters; undefined: one rank
     Work work;    // none: one rank
-    TensorList whole = {};  // by parameter, behind `ready` on the gathers' stream
+    TensorList whole = {};  // by parameter, after `ready` on the gathers' stream
     StreamEvent ready = {};
     bool is_async = true;
   };

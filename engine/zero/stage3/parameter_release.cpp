@@ -48,7 +48,7 @@ void ParameterCoordinator::drop(const ActiveBackward& active, const std::set<Par
 }
 
 void ParameterCoordinator::abandon_forward(const ModuleCall& call) {
-  // Upstream tells of no end where a recompute has what it needs and stops.
+  // Upstream reports no end where a recompute has what it needs and stops.
   if (!is_recomputing()) report(EventKind::zmod_release, call, true);
   for (PartitionedParameter* parameter : call.module->parameters()) {
     parameter->remove_use(use_of(call, true));

@@ -25,7 +25,7 @@ struct ParameterUse {
 };
 
 // A parameter of stage 3 (docs/spec/zero.md 3.1): every rank keeps a slice of ceil(n / ranks)
-// elements, zeros behind the end of the parameter; the whole values come and go under the
+// elements, zeros after the end of the parameter; the whole values come and go under the
 // identity of the leaf, with its dtype and version, so that its AccumulateGrad stays (rule A6).
 // The ParameterGatherer moves it between its states. All references must outlive it.
 class PartitionedParameter {
@@ -73,12 +73,12 @@ class PartitionedParameter {
   void watch_values(bool is_watched);
   void note_gathered();  // the values of a gather are there
   const std::vector<double>& watched_values() const { return watched_values_; }
-  // Who gathered it for eager code; null: nobody.
+  // Who gathered it for eager code; null: no reader.
   ParameterClaims* owner() const { return owner_; }
   void set_owner(ParameterClaims* owner) { owner_ = owner; }
 
   // Partitioned, though its values are still there: a retained graph may need them again. Whether
-  // it is changes nothing but memory, unless that graph reclaims them.
+  // it is changes memory alone, unless that graph reclaims them.
   bool is_kept() const { return is_cached_; }
   // available -> not_available, and back without a gather; or giving the memory back after all.
   void cache_whole();

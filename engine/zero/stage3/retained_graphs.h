@@ -23,7 +23,7 @@ struct ModuleCall {
 // values change.
 //
 // A rank may keep a graph longer than others. Which parameters are gathered does not depend on
-// that: only the call for which values are kept reclaims them, everybody else gathers anew. So
+// that: only the call for which values are kept reclaims them, every other call gathers again. So
 // sums here count what was held, whether or not its graph still lives.
 class RetainedGraphs {
  public:

@@ -168,7 +168,7 @@ void Zero3Optimizer::on_forward_begin(bool ran_epilogue) {
   if (fallback_) fallback_->begin_forward();
 }
 
-// Without a backward to come nothing is used from what was gathered ahead for it.
+// Without a backward to come, parameters gathered ahead for it are not used.
 std::int64_t Zero3Optimizer::on_forward_end(bool has_graph) {
   if (fallback_) return fallback_->end_forward(has_graph).value_or(-1);
   const Autograd& autograd = context_.autograd;
@@ -189,7 +189,7 @@ void Zero3Optimizer::add_gradient(ZeroParameter& parameter) {
   gradients_->add(parameter, false);
 }
 
-// While coalescing, a whole backward's gradient leaves .grad, so that one that fails can be told
+// While coalescing, a whole backward's gradient leaves .grad, so that a failed one is distinct
 // from those before.
 void Zero3Optimizer::collect_gradients() {
   if (!context_.is_coalescing) return;

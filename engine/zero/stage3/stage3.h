@@ -105,7 +105,7 @@ class Zero3Optimizer final : public ZeroOptimizer, public Zero3Api {
   std::unique_ptr<EagerFallback> fallback_;  // of skipped frames; null: module hooks
   std::unique_ptr<GradientPartitions> gradients_;
   ParameterList persistent_;
-  TensorList coalesced_;  // by ParamId: local sums of complete backwards that nobody has reduced
+  TensorList coalesced_;  // by ParamId: local sums of complete backwards that are not reduced
   std::vector<HookHandle> module_hooks_;
   HookRunner run_hook_ = [](const std::function<void()>& work) { work(); };
 };

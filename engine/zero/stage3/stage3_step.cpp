@@ -59,7 +59,7 @@ void Zero3Optimizer::count_replayed_step() {
   for (SubGroup& group : sub_groups_) group.optimizer().count_replayed_step();
 }
 
-// Persistent parameters, which every step gathers anew.
+// Persistent parameters, which every step gathers again.
 void Zero3Optimizer::begin_capture() {
   coordinator_.release_and_reset_all();
 }

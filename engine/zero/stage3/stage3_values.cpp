@@ -27,7 +27,7 @@ std::vector<FullTensor> Zero3Optimizer::full_gradients() {
       const bool is_zero =
           !gradients_->has_contribution(parameter) && !context_.upstream.partition_never_cleared;
       for (double& value : values) value = !is_zero ? value / scale : 0.0;
-      // Nothing is reduced yet: the local sum, as upstream's getter has it.
+      // No gradient is reduced yet: the local sum, as upstream's getter has it.
       const Tensor& sum = coalesced_[static_cast<std::size_t>(parameter.id().value)];
       if (is_zero && sum.is_defined()) {
         values = sum.values();

@@ -10,7 +10,7 @@
 namespace zeroproof {
 
 // Parameters of one optimizer group that are updated together, at most sub_group_size elements
-// (docs/spec/zero.md 2.18b, 2.19): of each the rank's slice, one behind the other, as master
+// (docs/spec/zero.md 2.18b, 2.19): of each the rank's slice, in a row, as master
 // weights, optimizer state and gradient. Slices have their padding here; it is zero throughout.
 class SubGroup {
  public:
@@ -41,7 +41,7 @@ class SubGroup {
   // One step: master weights, optimizer state, low-precision slices.
   void update(Span gradient, const GradientDivisor& divisor);
   // Low-precision slices from master weights, or the other way round. An update writes them itself
-  // where they lie behind one another.
+  // where they are contiguous.
   void write_back() const;
   void read_slices() const;
 

@@ -26,14 +26,14 @@ class CheckpointStore;  // engine/checkpoint/checkpoint_store.h
 class FileSystem;       // zeroproof/engine/files/file_system.h
 
 struct EngineOptions {
-  EngineId id = EngineId{0};     // in events; tells the engines of one process apart
+  EngineId id = EngineId{0};     // in events; distinguishes the engines of one process
   std::string name = {};         // goes before the names of parameters and modules in events
   std::string policy = "exact";  // zeroproof/engine/hooks/policies.h
   bool has_count_apis =
       true;  // --autograd-api none: manual backward is refused (manual_backward_unsupported)
   bool has_callback_api = true;  // --autograd-api no_callback: policies count instead
   Quirks quirks = {};
-  // For harnesses that plant faults: one in the engine's own code, and a decorator of its policy.
+  // For harnesses that inject faults: one in the engine's own code, and a decorator of its policy.
   std::function<std::unique_ptr<HookPolicy>(std::unique_ptr<HookPolicy>)> decorate_policy = {};
   // Parameters in groups; empty: one group of all that require a gradient.
   std::vector<TensorList> parameter_groups = {};
@@ -101,7 +101,7 @@ class Engine {
   Tensor forward(const Tensor& input) { return forward(TensorList{input}).at(0); }
 
   // Differentiates the loss, reduces, and returns the loss, divided by the accumulation steps
-  // unless told otherwise (2.9). backward_of_invalid_loss.
+  // unless scale_wrt_gas is false (2.9). backward_of_invalid_loss.
   Tensor backward(const Tensor& loss, const BackwardArguments& arguments = {});
   // The loss to differentiate by hand; needed where needs_scaler() says so (2.10).
   // scale_of_invalid_loss. `retain_graph` is DeepSpeed's (#8045); here stage 3 sees for itself
@@ -125,7 +125,7 @@ class Engine {
 
   // The learning rate of all parameter groups, or of one, from the next step on. Every rank sets
   // the same. A /scheduler replaces it after each step that is not skipped. Ends a capture. An
-  // error, which changes nothing, unless it is finite and not negative, and the group is there.
+  // error, without an effect, unless it is finite and not negative, and the group is there.
   Result<void> set_learning_rate(double learning_rate);
   Result<void> set_learning_rate(std::size_t group, double learning_rate);
   std::vector<double> learning_rates() const;  // a number for each parameter group
@@ -134,7 +134,7 @@ class Engine {
   // the host does while `iteration` runs, hooks too, it does this once; what the device does is
   // done again by each replay(), as one more step, on the same memory. So inputs go into fixed
   // tensors, and what an iteration leaves, losses too, lies where the first one left it. Iterations
-  // of the same kind have run before. An error names what keeps the engine from it, and nothing has
+  // of the same kind have run before. An error names what keeps the engine from it, and no part has
   // run; RuntimeFault as of GraphCapture.
   Result<void> capture(const std::function<void()>& iteration);
   void replay();
@@ -148,14 +148,14 @@ class Engine {
   void coalesce_grad_reduction(const std::function<void()>& body);
 
   // A forward or backward between the two must not be under way. `modifier_rank`: whose changes
-  // all ranks take over; none: nobody changes anything (3.9, gather_contexts_overlap to
+  // all ranks take over; none: no rank changes any (3.9, gather_contexts_overlap to
   // gathered_parameter_left_device).
   void gathered_parameters(const TensorList& parameters, std::optional<int> modifier_rank,
                            const std::function<void()>& body);
   // A tiled computation has more of this gradient to come in the same backward (2.16).
   void set_gradient_ready(const Tensor& parameter, bool is_ready);
   // With skips_frames: gives up forwards that will have no backward; reads meanwhile by the
-  // compiler's guards gather nothing.
+  // compiler's guards do not gather.
   void release_gathered_parameters();
   void set_guard_evaluation(bool is_evaluating);
   // Stage 3: one fetch for everything below `module` (3.7). Before the first forward.
@@ -177,11 +177,21 @@ class Engine {
   std::vector<FullTensor> full_optimizer_state();
 
   // Collective; a checkpoint can be loaded by any number of ranks (engine/checkpoint/). What fails
-  // on one rank fails on all; a failed load changes nothing.
+  // on one rank fails on all; a failed load changes no state.
   Result<void> save_checkpoint(const std::string& folder,
                                const EngineCheckpointOptions& options = {});
   Result<void> load_checkpoint(const std::string& folder,
                                const EngineCheckpointOptions& options = {});
+
+  // Collective. As save_checkpoint() of now, but returns once a copy is made, of the size of what
+  // this rank writes; threads write it while training goes on, and a checkpoint is there once all
+  // have. The next save or load waits for them, and returns their error in place of its own work.
+  // `files` must outlive that; a `store` saves at once. What is not written when the engine is
+  // destroyed is given up.
+  Result<void> async_save_checkpoint(const std::string& folder,
+                                     const EngineCheckpointOptions& options = {});
+  // Collective. Waits for it; its error is that of all ranks. Done already, or none: ok.
+  Result<void> wait_checkpoint();
 
   const ZeroConfig& config() const;
   Autograd& autograd() const;

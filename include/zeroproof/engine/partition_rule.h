@@ -8,11 +8,11 @@
 namespace zeroproof {
 
 enum class PartitionKind : std::uint8_t {
-  inferred,     // nothing recorded: replicated if the shapes agree, else cut along `axis`
+  inferred,     // no record: replicated if the shapes agree, else cut along `axis`
   replicated,   // whole on every tensor-parallel rank
   sliced,       // cut as recorded: sub-parameters, sizes, or evenly
   vocabulary,   // rows, padded with zeros to a multiple
-  unsupported,  // nobody knows how; `note` says why
+  unsupported,  // it cannot be cut; `note` says why
 };
 
 // How the ranks of a tensor-parallel group share one parameter and its optimizer state

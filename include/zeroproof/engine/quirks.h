@@ -11,7 +11,7 @@
 
 namespace zeroproof {
 
-// The upstream behaviours behind hazards H1 to H26 and N4 to N8 (docs/reference/hazards.md), each
+// The upstream behaviours of hazards H1 to H26 and N4 to N8 (docs/reference/hazards.md), each
 // to be switched on by itself. Without any, the engine does what is right. N1 to N3 are behaviour
 // of the hook policies; N7 has no quirk (docs/reference/hazards.md says why).
 enum class Quirk : std::uint8_t {
@@ -53,7 +53,7 @@ struct QuirkInfo {
   std::string_view id;                   // "h1"
   std::string_view name;                 // "abort_leaks_state"
   std::string_view effect;               // one sentence: what is done wrong
-  std::optional<ReleaseRange> releases;  // that have it; nothing: a proposal, in no release
+  std::optional<ReleaseRange> releases;  // that have it; empty: a proposal, in no release
 };
 
 // The releases whose sources were read for all hazards.

@@ -123,7 +123,7 @@ struct BatchSizes {
 struct ParsedConfig {
   ZeroConfig config;  // its batch sizes: as given, else 1
   BatchSizes batch_sizes;
-  std::vector<std::string> ignored;  // JSON pointers of known keys that nothing here models
+  std::vector<std::string> ignored;  // JSON pointers of known keys that are not modelled
 };
 
 // Reads a ds_config.json as it is. `source` is the file's name, for messages. An unknown key, a

@@ -30,7 +30,7 @@ class OpenGraphTask;
 struct BackwardOptions {
   bool create_graph = false;
   std::optional<bool> retain_graph = std::nullopt;  // default: create_graph (rule G6)
-  TensorList inputs = {};  // backward(inputs=): nothing else accumulates (rules X1 to X4)
+  TensorList inputs = {};  // backward(inputs=): no other leaf accumulates (rules X1 to X4)
 };
 
 // A backward() of one simulated thread, for several at once.
@@ -66,7 +66,7 @@ class Autograd {
                 const BackwardOptions& options = {});
   void backward(const Tensor& root, const BackwardOptions& options = {});
 
-  // Gradients of the outputs' sum for `inputs`, one each; nothing accumulates (rule X2).
+  // Gradients of the outputs' sum for `inputs`, one each; no leaf accumulates (rule X2).
   // Undefined where an input is not reached. `grads` are those of the outputs, as in backward().
   TensorList grad(const TensorList& outputs, const TensorList& inputs,
                   const BackwardOptions& options = {});
@@ -92,7 +92,7 @@ class Autograd {
     return task ? task->id() : GraphTaskId::none();
   }
 
-  // The listener must outlive its place here. Told in order of addition, of ends in reverse.
+  // The listener must outlive its place here. Called in order of addition, at ends in reverse.
   void add_listener(GraphTaskListener& listener) { listeners_.push_back(&listener); }
   void remove_listener(GraphTaskListener& listener) { std::erase(listeners_, &listener); }
 

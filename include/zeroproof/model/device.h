@@ -7,7 +7,7 @@ namespace zeroproof {
 // What autocast distinguishes.
 enum class DeviceType : std::uint8_t { cpu, accelerator };
 
-// Where a tensor lives, and so which simulated thread runs the nodes behind it (rules Q3, Q4).
+// Where a tensor lives, and so which simulated thread runs the nodes that made it (rules Q3, Q4).
 // The numbers are computed by the same reference either way.
 struct Device {
   std::int16_t accelerator = -1;  // its index; -1: the CPU

@@ -57,7 +57,7 @@ Tensor transpose(Autograd& ag, const Tensor& x, std::int64_t dim, std::int64_t o
 Tensor movedim(Autograd& ag, const Tensor& x, std::int64_t from, std::int64_t to);
 // Of a contiguous tensor.
 Tensor view(Autograd& ag, const Tensor& x, const Shape& sizes);
-// The same under another node name: PyTorch's for a view that nothing else sees the base of.
+// The same under another node name: PyTorch's for a view whose base is not seen elsewhere.
 Tensor unsafe_view(Autograd& ag, const Tensor& x, const Shape& sizes);
 // Of any tensor, copied first if need be.
 Tensor reshape(Autograd& ag, const Tensor& x, const Shape& sizes);

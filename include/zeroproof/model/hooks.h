@@ -23,7 +23,7 @@ class HookHandle {
 };
 
 // Hooks of one kind at one place, in the order of registration. What is added or removed while
-// they run counts from the next evaluation on (rule H1). An empty list owns nothing.
+// they run counts from the next evaluation on (rule H1). An empty list owns no memory.
 template <class Hook>
 class HookList {
  public:

@@ -36,7 +36,7 @@ class Tensor {
   static Tensor of(const std::vector<double>& values, Shape sizes, DType dtype = DType::float64);
   static Tensor full(Shape sizes, double value, DType dtype = DType::float64);
 
-  // A number that Python wraps into a tensor of one element: nothing saves it through hooks.
+  // A number that Python wraps into a tensor of one element: no hook sees it saved.
   static Tensor number(double value, DType dtype);
 
   bool is_defined() const { return impl_ != nullptr; }
@@ -81,7 +81,7 @@ class Tensor {
   HookHandle register_hook(Hook hook) const;
   // Leaves only; runs after every accumulation (rules H3, A3).
   HookHandle register_post_accumulate_grad_hook(PostAccumulateHook hook) const;
-  // Keeps the gradient of a non-leaf, as it is after its tensor hooks; nothing for a leaf.
+  // Keeps the gradient of a non-leaf, as it is after its tensor hooks; no effect on a leaf.
   void retain_grad() const;
 
   // Null for a tensor of no function transform; see model/transforms/.

@@ -7,7 +7,7 @@ namespace zeroproof {
 
 // A call that its caller could have known to be wrong: a value, an order of calls, an object of
 // another engine. `what()` says what was given and what to do. EngineError and AutogradError are
-// usage errors that have a rule of upstream behind them.
+// usage errors that follow a rule of upstream.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

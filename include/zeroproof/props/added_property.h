@@ -9,7 +9,7 @@
 namespace zeroproof {
 
 // A property in one source file of props/added (docs/tutorial/add_a_property.md). An object at
-// namespace scope puts it behind P87 of the catalogue; one that is made after main() began is not
+// namespace scope puts it after P87 of the catalogue; one that is made after main() began is not
 // seen. Its id and number have to be new, and its strings static.
 class AddedProperty {
  public:

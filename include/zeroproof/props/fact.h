@@ -76,7 +76,7 @@ struct Fact {
   FactKind kind = FactKind::other;
   Method method = Method::other;
   const HookEvent* event = nullptr;  // never null
-  EngineId engine;                   // none when it cannot be told
+  EngineId engine;                   // none when it is not known
   std::int64_t task = -1;            // serial of the current (task_*: own) open task
   std::int64_t user_task = -1;       // innermost task of the engine's UB that this belongs to
   bool is_in_forward = false;        // of the engine, on any thread of the rank

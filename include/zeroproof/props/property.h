@@ -39,7 +39,7 @@ enum class Expectation : std::uint8_t {
 enum class Status : std::uint8_t {
   held,
   falsified,
-  latent,          // the hazard is there, nothing went wrong yet
+  latent,          // the hazard is there, no value is wrong yet
   not_applicable,  // the events it speaks about did not occur
 };
 
@@ -65,7 +65,7 @@ struct Finding {
   std::string event;  // the event in a few words: "engine.call grad_hook l1.weight"
   std::string text;   // one line: what is wrong, with parameter, graph task and engine
   bool is_latent = false;
-  bool is_after_exception = false;  // it is about what an exception left behind
+  bool is_after_exception = false;  // it is about what an exception left
 };
 
 // What became of one property in one execution.
@@ -77,7 +77,7 @@ struct Verdict {
   std::string reason;               // not_applicable: why
 };
 
-// A longer list tells a reader nothing new and would grow with the trace.
+// A longer list has no news for a reader and would grow with the trace.
 inline constexpr std::size_t kFindingsMax = 8;
 
 }  // namespace zeroproof

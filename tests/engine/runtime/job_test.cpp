@@ -163,7 +163,7 @@ TEST(Job, Ends_in_time_when_rank_0_never_starts) {
       {.launcher = "torchrun", .rank = 1, .size = 2, .master_address = "127.0.0.1", .port = 1},
       {.timeout = Ms(100)});
   EXPECT_EQ(ErrorCode::failed, error.code);
-  EXPECT_THAT(error.text, HasSubstr("rank 1 of 2 waited 100 ms for rank 0: nobody listens at "
+  EXPECT_THAT(error.text, HasSubstr("rank 1 of 2 waited 100 ms for rank 0: no process listens at "
                                     "127.0.0.1:1"));
 }
 

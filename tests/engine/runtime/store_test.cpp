@@ -256,7 +256,7 @@ TEST(TcpStore, Throws_when_rank_0_is_gone) {
     FAIL() << "the store is gone";
   } catch (const RuntimeFault& fault) {
     EXPECT_THAT(fault.what(),
-                HasSubstr("rank 0 ended without a word: nobody keeps the store at 127.0."));
+                HasSubstr("rank 0 ended without a word: the store at 127.0."));
   }
 }
 

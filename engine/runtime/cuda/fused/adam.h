@@ -8,7 +8,7 @@ namespace zeroproof::cuda {
 
 // AdamW with decoupled decay, or none, of float32 master weights and moments in float32
 // arithmetic, as upstream's fused kernel has it: bound by memory, where launch_adam() with its
-// bits of the host is bound by instructions. False, and nothing is queued, where it does not fit;
+// bits of the host is bound by instructions. False, and no kernel is queued, where it does not fit;
 // the kernel's arguments are the tensors and the rule.
 bool launch_fast_adam(cudaStream_t stream, const AdamTensors& tensors, const AdamRule& rule);
 

@@ -3,7 +3,7 @@
 
 // Two kernels, each the owner of what it writes: one block a tile of keys for dk and dv, one block
 // a tile of queries for dq. The scores and dout * v^T are computed in both, 7 products in place of
-// 5; in exchange nothing is added atomically and the order of every sum is fixed. Flops, batch 8,
+// 5; in exchange no sum is atomic and the order of every sum is fixed. Flops, batch 8,
 // 16 heads, S 1024, causal: 7 x 8.6 = 60 GFLOP a layer: 0.2 ms at 300 TFLOP/s, 4.8 ms for 24 layers
 // (the 5 products alone 3.4). Bytes: about 10 x 16.8 MB = 39 us a layer.
 

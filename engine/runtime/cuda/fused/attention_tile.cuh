@@ -150,7 +150,7 @@ __device__ __forceinline__ void round_to_left(LeftFragment& left, const Accumula
 }
 
 // Writes the warp's 16 rows times `factors` (rows g and g + 8), through its own rows of a tile so
-// that global memory sees 16-byte stores. Nobody else may use these rows.
+// that global memory sees 16-byte stores. No other warp may use these rows.
 __device__ __forceinline__ void store_rows(const Accumulator& acc, float factor0, float factor1,
                                            char* tile, std::uint16_t* target, std::int64_t stride,
                                            int rows_left) {

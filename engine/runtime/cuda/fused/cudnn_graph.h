@@ -10,7 +10,7 @@
 namespace zeroproof::cuda {
 
 // An operation graph of cuDNN's backend API and the execution plan for it. The enumerators of
-// cuDNN travel as int, so that this header needs none of cuDNN's. Every call throws RuntimeFault
+// cuDNN travel as int, so that this header needs no header of cuDNN. Every call throws RuntimeFault
 // with cuDNN's own message.
 class CudnnGraph {
  public:

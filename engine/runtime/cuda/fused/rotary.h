@@ -11,7 +11,7 @@ cudaError_t rotary_table(float* table, int positions, double theta, cudaStream_t
 // Rotates the q and k heads (64 wide, pairs (i, i + 32)) of packed rows [q heads | k heads | v
 // heads] by their position; v is left alone. Strides are in elements between tokens, a multiple of
 // 8: with `to` == `from` in place; else attention takes q and k from `to` and v from `from`, each
-// by its own stride, so nothing needs another copy. The inverse is the backward.
+// by its own stride, so no copy is needed. The inverse is the backward.
 struct Rotary {
   const Bf16* from;    // [batch, seq, from_stride]
   Bf16* to;            // [batch, seq, to_stride], may be `from`

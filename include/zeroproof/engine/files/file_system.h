@@ -51,7 +51,7 @@ class FileSystem {
   virtual FileResult<void> make_folders(const std::string& path) = 0;
   // Replaces a file that is there.
   virtual FileResult<void> rename(const std::string& from, const std::string& to) = 0;
-  // A file, or a folder with all it holds; no fault if nothing is there.
+  // A file, or a folder with all it holds; no fault if the path is free.
   virtual FileResult<void> remove_all(const std::string& path) = 0;
   virtual FileResult<void> sync_folder(const std::string& path) = 0;
 };

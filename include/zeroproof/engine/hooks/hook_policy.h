@@ -37,7 +37,7 @@ class HookPolicy {
   virtual void on_forward_end(HookHost& host) = 0;
 
   // A graph task started (it is current) or ended (its parent, if any, is current).
-  // `raised`: the task ended by an exception, so none of its final callbacks ran to the end.
+  // `raised`: the task ended by an exception, so not one of its final callbacks ran to the end.
   virtual void on_graph_task_begin(HookHost& host, GraphTaskId task) = 0;
   virtual void on_graph_task_end(HookHost& host, GraphTaskId task, bool raised) = 0;
 
@@ -48,7 +48,7 @@ class HookPolicy {
   // returned: whether the expected count must be asked for again.
   virtual bool before_gradient(HookHost& host) = 0;
   virtual void after_gradient(HookHost& host, bool refresh_count) = 0;
-  // Whether both would change nothing now: the hook path then leaves them out.
+  // Whether both would have no effect now: the hook path then leaves them out.
   bool can_skip_policy(GraphTaskId task) const { return task == settled_task_; }
 
   // A callback queued by this policy runs; its task is current.
@@ -61,12 +61,12 @@ class HookPolicy {
   // set where the epilogue of the partitions ran, cleared by stage 3's step and zero_grad.
   virtual void set_epilogue_ran(bool /*ran*/) {}
 
-  // zero_grad: of what was added so far nothing is left that an epilogue would reduce. Upstream's
-  // managers are not told.
+  // zero_grad: no gradient that was added so far is left for an epilogue to reduce. Upstream's
+  // managers do not hear it.
   virtual void on_zero_grad() {}
 
   // engine.backward is left. While its mark is set (BackwardTracker::is_backward_marked), the
-  // engine's post hook does nothing and an explicit epilogue follows.
+  // engine's post hook has no effect and an explicit epilogue follows.
   virtual void on_backward_end(HookHost& /*host*/, bool /*raised*/) {}
   // Outside engine.backward the engine's post hook returns at once and runs no epilogue (0.19.6).
   virtual bool skips_manual_epilogue() const { return false; }

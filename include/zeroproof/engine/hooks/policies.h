@@ -23,7 +23,7 @@ Result<PolicyMode> policy_mode_of(std::string_view name);
 struct PolicyInfo {
   std::string_view id;                   // deepspeed-0.18.3 ..., deepspeed-pr8245, x2, exact
   std::string_view former_id;            // its name before releases named it; empty for none
-  std::optional<ReleaseRange> releases;  // that behave so; nothing: no release does
+  std::optional<ReleaseRange> releases;  // that behave so; empty: no release does
   std::string_view source;               // the upstream change, or ours
   std::string_view description;          // one sentence
   bool has_manager = false;  // stands on the hook-state manager, so recorded calls can drive it

@@ -39,13 +39,13 @@ class Runtime {
   // One of a single rank where the job has no such group.
   virtual ProcessGroup& group(GroupKind kind) = 0;
 
-  // Null where work is done when it is queued, and nothing can be captured.
+  // Null where work is done when it is queued, without capture.
   virtual GraphCapture* graphs() = 0;
 
-  // An error of work that nobody has waited for yet; it is reported once.
+  // An error of work that was not waited for yet; it is reported once.
   virtual std::optional<std::string> poll_error() = 0;
 
-  // Where events go; null when nobody records. Faults are reached either way.
+  // Where events go; null without a recorder. Faults are reached either way.
   virtual Journal* journal() = 0;
   virtual FaultPoint* faults() = 0;  // null for none
 };

@@ -82,7 +82,7 @@ struct ChoicePoint {
 };
 
 // Thrown by a Chooser to end an execution early, e.g. because the state was seen before.
-// Nothing but the loop that drives executions catches it.
+// Only the loop that drives executions catches it.
 struct ExecutionCut {};
 
 // The only door through which order may vary. Implementations must be deterministic.

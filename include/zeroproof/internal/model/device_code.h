@@ -1,6 +1,6 @@
 #pragma once
 
-// Marks a function that kernels call as well as the host: nothing for a compiler that knows no
+// Marks a function that kernels call as well as the host: empty for a compiler that knows no
 // devices. The one place where the two compilers differ.
 #ifdef __CUDACC__
 #define ZP_HOST_DEVICE __host__ __device__

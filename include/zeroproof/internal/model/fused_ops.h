@@ -61,10 +61,10 @@ class FusedOps {
   virtual Tensor gelu(const Tensor& x) const = 0;
   virtual Tensor gelu_backward(const Tensor& grad, const Tensor& x) const = 0;
 
-  // qkv [batch, length, 3 * heads * 64]: the rows Q, K and V of a position behind each other, head
+  // qkv [batch, length, 3 * heads * 64]: the rows Q, K and V of a position in a row, head
   // h at 64h..64h+63 of each. q and k are rotated in pairs (i, i + 32) of a head by the angle
   // position * theta^(-i / 32). Causal, scores scaled by 1 / 8. `rotated` may take over the memory
-  // of qkv, whose version then goes up: nobody may read it after this.
+  // of qkv, whose version then goes up: it must not be read after this.
   virtual AttentionOutputs causal_attention(const Tensor& qkv, std::int64_t heads) const = 0;
   // The gradient of qkv, rotated back. `saved.out` is rounded: what the forward returned.
   virtual Tensor causal_attention_backward(const Tensor& grad_out, const AttentionOutputs& saved,

@@ -79,7 +79,7 @@ class NodeScope {
 
  private:
   GradThread& worker_;
-  LocalState local_;  // a copy: what a hook leaves behind, the next node does not see
+  LocalState local_;  // a copy: what a hook sets, the next node does not see
   LocalState* local_before_;
   GraphTask* task_;
   const Node* node_;

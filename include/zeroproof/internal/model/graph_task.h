@@ -68,7 +68,7 @@ class GraphTask {
   // Grad mode of everything it runs: create_graph.
   void set_grad_enabled(bool is_enabled) { options_.local.is_grad_enabled = is_enabled; }
 
-  // Takes the graph behind `root` and counts what every node of it waits for (rule E1).
+  // Takes the graph below `root` and counts what every node of it waits for (rule E1).
   void count_dependencies(std::shared_ptr<Node> root);
   // The task runs only what leads to the edges (rules X1, X2); an invalid one is unreachable.
   void limit_to_needed(const std::vector<Edge>& edges);

@@ -49,8 +49,8 @@ struct AutocastState {
   bool may_cast() const { return !is_excluded && (cpu.is_enabled || accelerator.is_enabled); }
 };
 
-// What PyTorch keeps per thread and a graph task carries to whichever thread runs its nodes
-// (docs/spec/autograd.md 15). Cheap to copy while nothing is in force.
+// What PyTorch keeps per thread and a graph task carries to the thread that runs its nodes
+// (docs/spec/autograd.md 15). Cheap to copy while no mode is in force.
 struct LocalState {
   bool is_grad_enabled = true;
   AutocastState autocast;

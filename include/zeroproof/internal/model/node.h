@@ -35,7 +35,7 @@ struct InputMetadata {
   bool takes(DType grad) const { return !grad_dtype || grad == *grad_dtype; }
 };
 
-// One function of the backward graph. Made by operations, owned by the tensors and nodes behind
+// One function of the backward graph. Made by operations, owned by the tensors and nodes after
 // it, freed without recursion. Immovable. It refers to the Autograd that made it, which has to
 // outlive every use of the node, but not its destruction.
 class Node : public std::enable_shared_from_this<Node> {
@@ -111,7 +111,7 @@ class Node : public std::enable_shared_from_this<Node> {
     std::uint32_t slot;
     std::weak_ptr<TensorImpl> tensor;
   };
-  // Most nodes have none of them.
+  // Most nodes have no hooks.
   struct Hooks {
     HookList<PreHook> pre;
     HookList<PostHook> post;
@@ -132,8 +132,8 @@ class Node : public std::enable_shared_from_this<Node> {
   std::unique_ptr<Hooks> hooks_;
 };
 
-// What a hook returned in place of a gradient: of the same size and dtype, and nothing in place of
-// nothing; else AutogradError.
+// What a hook returned in place of a gradient: of the same size and dtype, or undefined for
+// undefined; else AutogradError.
 void check_replacement(const Tensor& grad, const Tensor& replacement);
 void check_replacements(const TensorList& grads, const TensorList& replacements);
 

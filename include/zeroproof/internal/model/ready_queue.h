@@ -35,7 +35,7 @@ struct ReadyPriority {
   static constexpr std::int32_t kMaxDepth = std::numeric_limits<std::int32_t>::max();
 };
 
-// A task tells its priority whenever it is compared, not once: a node becomes an orphan while it
+// A task gives its priority whenever it is compared, not once: a node becomes an orphan while it
 // waits, and what is compared after that sees it (as upstream's weak reference does).
 template <class T>
 concept ReadyTask = std::movable<T> && requires(const T& task) {

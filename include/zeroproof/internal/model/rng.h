@@ -32,7 +32,7 @@ class Rng {
 
  private:
   std::uint64_t seed_ = 67280421310721;          // PyTorch's default
-  std::map<std::int16_t, RngState> generators_;  // of devices that left the seed behind
+  std::map<std::int16_t, RngState> generators_;  // of devices that have drawn since the seed
 };
 
 // Whatever is drawn meanwhile, afterwards the generators of `devices` stand where they stood.

@@ -21,7 +21,7 @@ struct Storage {
   std::vector<double> elements;            // empty where a device keeps them
   std::shared_ptr<DeviceElements> device;  // null: `elements` has them
   std::uint32_t version = 0;
-  std::shared_ptr<void> lease;  // whoever accounts for the memory; goes with the last tensor on it
+  std::shared_ptr<void> lease;  // the memory's account; goes with the last tensor on it
 };
 
 // What a Tensor is a handle on. For the files of the graph; programs use Tensor.

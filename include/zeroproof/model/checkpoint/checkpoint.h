@@ -32,13 +32,13 @@ struct CheckpointContext {
 
 struct CheckpointContexts {
   CheckpointContext forward;
-  CheckpointContext recompute;  // entered anew by each recompute
+  CheckpointContext recompute;  // entered again by each recompute
 };
 
 struct CheckpointOptions {
   bool preserves_rng_state = true;
   // Non-reentrant only; called once a forward, empty for none. A forward context that stops an
-  // exception leaves nothing to return: AutogradError.
+  // exception leaves no result to return: AutogradError.
   std::function<CheckpointContexts()> contexts = {};
   // Non-reentrant only (rules K6, K10).
   bool stops_early = true;

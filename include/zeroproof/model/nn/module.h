@@ -46,7 +46,7 @@ class Module {
   Module& operator=(Module&&) = delete;
 
   // forward() with all hooks around it. A module that has backward hooks puts an identity node
-  // behind its inputs and one behind its outputs (rule H5), unless grad mode is off or none of
+  // at its inputs and one at its outputs (rule H5), unless grad mode is off or not one of
   // them needs a gradient. A hook that replaces gradients by another number of them, or the input
   // gradients of a module whose inputs need none, fails the backward with an AutogradError.
   TensorList operator()(Autograd& autograd, TensorList inputs) const;

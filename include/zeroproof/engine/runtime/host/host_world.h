@@ -19,7 +19,7 @@ class HostRuntime;
 class Rendezvous;
 }  // namespace host
 
-// Who looks on at one rank; null for nobody. Called on that rank's thread.
+// The observer of one rank; null for no observer. Called on that rank's thread.
 struct RankObservers {
   Journal* journal = nullptr;
   FaultPoint* faults = nullptr;
@@ -52,15 +52,15 @@ class HostWorld {
   HostWorld& operator=(const HostWorld&) = delete;
 
   int world_size() const { return static_cast<int>(runtimes_.size()); }
-  // For the thread of its rank; or for any one thread while nothing runs. UsageError for a rank of
+  // For the thread of its rank; or for any one thread while no rank runs. UsageError for a rank of
   // another process.
   Runtime& runtime(int rank);
 
   // Runs `program` once a rank, each on its own thread, and waits for all; a world of one runs on
   // this thread. When one throws, the groups of all are aborted, for good: no rank hangs. Rethrows
-  // what the lowest rank threw, an abort only if there is nothing else.
+  // what the lowest rank threw, an abort only without another error.
   void run(const Program& program);
-  // The same, but returns what each rank threw, null for nothing; and for ranks of others.
+  // The same, but returns what each rank threw, null for no error; and for ranks of others.
   std::vector<std::exception_ptr> try_run(const Program& program);
 
  private:

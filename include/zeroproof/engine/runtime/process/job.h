@@ -35,7 +35,7 @@ class Job {
  public:
   // Waits for all processes. Their store is in the folder of the options, else at MASTER_ADDR and
   // MASTER_PORT, else, if all are on this machine, in its folder for temporary files. A store at
-  // MASTER_ADDR asks for a token; see JobOptions. Usage: none of these, or it cannot be used;
+  // MASTER_ADDR asks for a token; see JobOptions. Usage: neither is there, or it cannot be used;
   // failed: some process did not come, and which.
   static Result<std::shared_ptr<Job>> join(const Launch& launch, const JobOptions& options);
   // The process of this launch, on a store that it has joined. Throws RuntimeFault for `failed`.
@@ -97,7 +97,7 @@ class Job {
   std::chrono::milliseconds timeout_;
   std::vector<std::string> names_;  // by rank; empty: not here yet
   std::int64_t numbers_ = 0;
-  std::vector<std::string> spent_;  // keys that nobody will ask for again
+  std::vector<std::string> spent_;  // keys that are not asked for again
 
   mutable std::mutex mutex_;
   std::optional<std::string> failure_;

@@ -25,7 +25,7 @@ struct Launch {
 };
 
 // What torchrun (or a script with its variables), mpirun of Open MPI, a launcher that speaks PMI
-// (MPICH's, Intel's) or srun say; none: nobody launched this process as one of several. An error
+// (MPICH's, Intel's) or srun say; none: this process is not one of several. An error
 // names the variables that are missing, are no numbers, or contradict each other.
 Result<std::optional<Launch>> read_launch(const Environment& environment);
 

@@ -79,7 +79,7 @@ class BackwardTracker {
   bool is_outermost_transform() const { return is_outermost_transform_; }
   bool has_failed_task() const { return has_failed_task_; }
 
-  // Whether engine.backward runs. A call that left its mark behind counts as running.
+  // Whether engine.backward runs. A call whose mark stayed counts as running.
   bool is_backward_running() const { return calls_ > 0; }
   // Whether the mark of engine.backward is set, as the policy's release sets and clears it.
   bool is_backward_marked() const { return marks_ > 0; }

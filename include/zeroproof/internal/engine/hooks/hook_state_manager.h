@@ -75,7 +75,7 @@ class HookStateManager {
   void run_grad_acc_post_hooks(HookHost& host);
 
  private:
-  class Call;  // tells the observer, also when an exception passes
+  class Call;  // informs the observer, also when an exception passes
 
   bool is_between_phases() const;
 

@@ -25,7 +25,7 @@ class AccessObserver {
   virtual void on_record_use(StreamId stream, const TensorImpl& tensor) = 0;
   // Memory of Memory::allocate goes back to its pool, whose next user may be at work at once: the
   // last tensor on it is gone. The storage is known by its address, which may come again, and by
-  // nothing else; the call must not throw.
+  // no other event; the call must not throw.
   virtual void on_free(const Storage& storage) = 0;
 };
 

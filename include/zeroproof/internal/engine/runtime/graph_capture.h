@@ -10,12 +10,12 @@ namespace zeroproof {
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
-  // Behind all that is queued on any stream; what is queued later runs behind it. The first replay
+  // After all that is queued on any stream; what is queued later runs after it. The first replay
   // is the work as it was captured; AdamUpdate::step counts on from each to the next.
   virtual void replay() = 0;
 };
 
-// Of a runtime whose device can be told a whole iteration at once (a CUDA graph).
+// Of a runtime whose device takes a whole iteration at once (a CUDA graph).
 class GraphCapture {
  public:
   virtual ~GraphCapture() = default;

@@ -16,7 +16,7 @@ enum class ReduceOp : std::uint8_t { sum, avg, max };
 
 // A collective that was issued; the group owns what it needs. Waitable any number of times.
 struct Work {
-  std::int64_t sequence = -1;  // of its group; -1: nothing to wait for
+  std::int64_t sequence = -1;  // of its group; -1: no work to wait for
 };
 
 // A part of what a collective moves: which parameter, and from which of its elements on.
@@ -49,12 +49,12 @@ class ProcessGroup {
   virtual Work barrier(Stream& stream) = 0;
 
   // What the next collective of this rank moves, in order; a runtime that compares it with the
-  // other ranks' finds those that agree in size alone. Not called where nobody compares.
+  // other ranks' finds those that agree in size alone. Not called where no rank compares.
   virtual bool compares_contents() const = 0;
   virtual void announce(std::span<const ContentPart> parts) = 0;
 
-  // Collectives between the two need nothing of each other and go on one stream: a runtime may do
-  // them together, and none of them before the end. Nobody waits in between.
+  // Collectives between the two are independent and go on one stream: a runtime may do
+  // them together, and not one before the end. No call waits in between.
   virtual void begin_batch() = 0;
   virtual void end_batch() = 0;
 

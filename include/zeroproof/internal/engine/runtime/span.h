@@ -7,8 +7,8 @@
 
 namespace zeroproof {
 
-// Elements [begin, begin + elements) of a tensor in row-major order. Does not own it: whoever
-// launches work on a span keeps the tensor until the work is done, or tells Stream::record_use.
+// Elements [begin, begin + elements) of a tensor in row-major order. Does not own it: code that
+// launches work on a span keeps the tensor until the work is done, or calls Stream::record_use.
 // A part of a tensor needs a contiguous one; a whole one may have any strides.
 struct Span {
   TensorImpl* tensor = nullptr;

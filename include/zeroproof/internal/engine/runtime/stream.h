@@ -13,7 +13,7 @@ using StreamEvent = StrongId<struct EventTag, std::int64_t>;  // a recorded poin
 // What the engine uses queues for. With overlap_comm off, all are the compute stream.
 enum class StreamRole : std::uint8_t { compute, reduction, all_gather, offload };
 
-// A queue of device work: what is queued runs in order; nothing orders two queues but waits. The
+// A queue of device work: what is queued runs in order; only waits order two queues. The
 // host runtime runs work when it is queued; the simulator completes it when its Chooser says so.
 // Used by the rank that owns it.
 class Stream {
@@ -21,9 +21,9 @@ class Stream {
   virtual ~Stream() = default;
   virtual StreamId id() const = 0;
 
-  // A point behind everything queued here so far.
+  // A point after everything queued here so far.
   virtual StreamEvent record() = 0;
-  // What is queued here from now on runs after that point. Costs the host nothing.
+  // What is queued here from now on runs after that point. The host does not wait.
   virtual void wait(StreamEvent event) = 0;
   // The same for everything queued on `other` so far.
   void wait(Stream& other) { wait(other.record()); }

@@ -24,7 +24,7 @@ class Store {
   virtual void set(const std::string& key, std::string_view value) = 0;
   // Waits for a key that is not set yet; none: it was not within that time.
   virtual std::optional<std::string> wait(const std::string& key, Milliseconds at_most) = 0;
-  // What nobody will ask for again.
+  // A key that is not asked for again.
   virtual void remove(const std::string& key) = 0;
 
   virtual std::vector<PeerState> presences() = 0;  // by rank
