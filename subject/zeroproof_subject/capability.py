@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from zeroproof_subject import device
+
 SCHEMA = "zeroproof.capabilities/1"
 
 # What every engine of this package does with a configuration.
@@ -72,7 +74,7 @@ def document(
         "subject": subject,
         "version": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "engines": 2,
-        "world": {"ranks": [1, 2], **({"ranks_differ": True} if ranks_differ else {})},
+        "world": {"ranks": device.worlds([1, 2]), **({"ranks_differ": True} if ranks_differ else {})},
         "data": {"seed": True, "mode": ["exact", "identity"]},
         "model": {
             "heads": True,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from zeroproof_subject import engines
+from zeroproof_subject import device, engines
 from zeroproof_subject.engine import Truth
 from zeroproof_subject.interpreter import Interpreter
 from zeroproof_subject.program import Program, parse
@@ -74,7 +74,7 @@ def serve(connection: Connection, choice: EngineChoice, place: Place) -> None:
 
 
 def join_group(place: Place) -> None:
-    """A gloo group of all ranks on this machine."""
+    """A group of all ranks on this machine: NCCL on GPUs, gloo on CPUs."""
     import torch.distributed as dist
 
     os.environ.update(
@@ -89,8 +89,9 @@ def join_group(place: Place) -> None:
     )
     store = dist.FileStore(place.store, place.ranks)
     limit = datetime.timedelta(seconds=600)  # the pool's own limit is shorter
+    backend = device.enter(place.rank, place.ranks)
     dist.init_process_group(
-        "gloo", store=store, rank=place.rank, world_size=place.ranks, timeout=limit
+        backend, store=store, rank=place.rank, world_size=place.ranks, timeout=limit
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from zeroproof_subject import engines
+from zeroproof_subject import device, engines
 from zeroproof_subject.compare import (
     Difference,
     failure,
@@ -41,7 +41,7 @@ class Subject:
 
     def versions(self) -> dict[str, str]:
         """What findings depend on."""
-        return self.module.versions()
+        return {**self.module.versions(), **device.versions()}
 
     def capabilities(self) -> dict[str, Any]:
         """zeroproof.capabilities/1."""

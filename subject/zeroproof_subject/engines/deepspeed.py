@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zeroproof_subject import capability
+from zeroproof_subject import capability, device
 from zeroproof_subject.engine import Job
 from zeroproof_subject.models import ExpertsNode
 from zeroproof_subject.settings import Settings, make_optimizer
@@ -246,8 +246,8 @@ def make(job: Job, **options) -> DeepSpeedEngine:
 
 
 def prepare() -> None:
-    """Imports DeepSpeed on CPUs, without the operator that wants a compiler."""
-    os.environ.setdefault("DS_ACCELERATOR", "cpu")
+    """Imports DeepSpeed; on CPUs without the operator that wants a compiler."""
+    os.environ.setdefault("DS_ACCELERATOR", "cuda" if device.gpus() else "cpu")
     import deepspeed  # noqa: F401
 
     logging.getLogger("DeepSpeed").setLevel(logging.ERROR)

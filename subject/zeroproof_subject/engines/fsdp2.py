@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
-from zeroproof_subject import capability
+from zeroproof_subject import capability, device
 from zeroproof_subject.engine import Job
 from zeroproof_subject.windows import WindowedEngine
 
@@ -33,7 +33,7 @@ class FsdpEngine(WindowedEngine):
         from torch.distributed.fsdp import fully_shard
 
         names = {id(it): name for name, it in job.model.named_parameters()}
-        mesh = init_device_mesh("cpu", (job.ranks,))
+        mesh = init_device_mesh(device.kind(job.ranks), (job.ranks,))
         for unit in units_of(job.model):
             fully_shard(unit, mesh=mesh, reshard_after_forward=reshard_after_forward)
         fully_shard(job.model, mesh=mesh, reshard_after_forward=reshard_after_forward)
