@@ -10,6 +10,8 @@ import os
 # Otherwise counting GPUs begins CUDA, and a process that is forked afterwards cannot use it.
 os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
 
+_place = "cpu"
+
 
 def gpus() -> int:
     """How many GPUs ranks may use."""
@@ -24,14 +26,24 @@ def kind(ranks: int) -> str:
 
 
 def enter(rank: int, ranks: int) -> str:
-    """Puts all tensors that this process makes on the rank's device; the backend of its group."""
+    """Puts tensors that this thread makes on the rank's device; the backend of its group.
+
+    Code that may run in a thread of autograd (a recompute, a hook) names the device: here().
+    """
+    global _place
     if kind(ranks) == "cpu":
         return "gloo"
     import torch
 
+    _place = f"cuda:{rank}"
     torch.cuda.set_device(rank)
-    torch.set_default_device(f"cuda:{rank}")
+    torch.set_default_device(_place)
     return "nccl"
+
+
+def here() -> str:
+    """The device of this process."""
+    return _place
 
 
 def worlds(numbers: list[int]) -> list[int]:

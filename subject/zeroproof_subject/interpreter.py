@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zeroproof_subject import device
 from zeroproof_subject.contributions import MOST, Contributions
 from zeroproof_subject.engine import Engine, Job
 from zeroproof_subject.models import ACTIVATIONS, Root, losses_of
@@ -153,7 +154,7 @@ class Interpreter:
             most=MOST[self.program.dtype],
             watch=HookWatch(self, it.hooks, at) if it.hooks else None,
         )
-        inputs = torch.zeros(ACTIVATIONS, requires_grad=it["inputs_need_grad"])
+        inputs = self.zeros(requires_grad=it["inputs_need_grad"])
         is_training = it["mode"] == "train"
         with contextlib.nullcontext() if is_training else torch.no_grad():
             outputs = trained.engine(inputs, data)
@@ -229,7 +230,7 @@ class Interpreter:
         def loss_of(inputs: Tensor) -> Tensor:
             return losses_of(trained.model.model, trained.engine(inputs, data))[""]
 
-        gradient = torch.func.grad(loss_of)(torch.zeros(ACTIVATIONS))
+        gradient = torch.func.grad(loss_of)(self.zeros())
         self.seen.append(Observation(at, "loss", it["engine"], numbers({"": gradient})))
 
     def do_call_module(self, it: Part, at: str) -> None:
@@ -240,7 +241,7 @@ class Interpreter:
         most = MOST[self.program.dtype]
         data = Contributions(self.program.seed, *graph, self.rank, most=most)
         node = trained.model.node(it["module"])
-        tensor = node(torch.zeros(ACTIVATIONS), data, it["module"]).mean()
+        tensor = node(self.zeros(), data, it["module"]).mean()
         self.seen.append(Observation(at, "loss", it["engine"], numbers({"": tensor})))
         self.values[it["as"]] = Value(tensor, frozenset([graph]))
 
@@ -323,8 +324,13 @@ class Interpreter:
 
     def do_foreign_backward(self, it: Part, at: str) -> None:
         """Of a loss that no engine is in."""
-        weight = torch.ones(2, requires_grad=True)
+        weight = torch.ones(2, requires_grad=True, device=device.here())
         (weight * 2).sum().backward()
+
+    @staticmethod
+    def zeros(requires_grad: bool = False) -> Tensor:
+        """The input of a forward."""
+        return torch.zeros(ACTIVATIONS, requires_grad=requires_grad, device=device.here())
 
     # --- what the rank sees ---
 

@@ -44,13 +44,13 @@ class LinearNode(Node):
         self.is_grouped = part["trained"] != "ungrouped"
 
     def forward(self, activations: Tensor, data: Contributions, site: str) -> Tensor:  # noqa: D102
-        dtype = self.linear.weight.dtype
-        factor = torch.tensor(data.numbers(site + ".in", prod(self.shape)), dtype=dtype)
+        of = {"dtype": self.linear.weight.dtype, "device": activations.device}
+        factor = torch.tensor(data.numbers(site + ".in", prod(self.shape)), **of)
         factor = factor.reshape(self.shape)
         if self.input_needs_grad:
-            factor = factor + 0 * activations.sum().to(dtype)
+            factor = factor + 0 * activations.sum().to(factor.dtype)
         output = self.linear(factor)
-        weights = torch.tensor(data.numbers(site + ".out", self.outputs), dtype=dtype)
+        weights = torch.tensor(data.numbers(site + ".out", self.outputs), **of)
         return activations + (output * weights).sum()
 
 
@@ -261,7 +261,7 @@ class Root(nn.Module):
         return self._in_container(losses, hidden)
 
     def _in_container(self, losses: list[Tensor], hidden: Tensor):
-        constant = torch.ones(1) if self.model.has_constant_output else None
+        constant = torch.ones(1, device=hidden.device) if self.model.has_constant_output else None
         activations = hidden if self.model.returns_activations else None
         if self.model.container == "dataclass":
             return Outputs(constant, losses, activations)
@@ -298,6 +298,6 @@ def weight_of(node: nn.Module) -> nn.Parameter:
 def weighted(weight: Tensor, data: Contributions, site: str) -> Tensor:
     """A sum of the elements, each times a number of its own."""
     count = weight.numel()
-    numbers = torch.tensor(data.numbers(site, count), dtype=weight.dtype).reshape(weight.shape)
-    return (weight * numbers).sum()
+    of = {"dtype": weight.dtype, "device": weight.device}
+    return (weight * torch.tensor(data.numbers(site, count), **of).reshape(weight.shape)).sum()
 
