@@ -1,14 +1,8 @@
 #include "engine/checkpoint/pending_save.h"
 
-#include <chrono>
 #include <utility>
 
 namespace zeroproof {
-namespace {
-
-constexpr std::chrono::milliseconds kBetweenLooks{20};  // for the records of the other ranks
-
-}  // namespace
 
 PendingSave::PendingSave(MakeFolder make, SaveOptions options, bool is_leader, Result<void> checked)
     : make_(std::move(make)), options_(std::move(options)), is_leader_(is_leader) {
@@ -17,40 +11,23 @@ PendingSave::PendingSave(MakeFolder make, SaveOptions options, bool is_leader, R
 }
 
 PendingSave::~PendingSave() {
-  thread_ = {};
+  writing_.reset();
   if (is_leader_ && !is_finished_) folder_->abandon();
 }
 
+// An error of write_own() stays in the folder until finish() gives it.
 void PendingSave::start() {
-  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-}
-
-void PendingSave::run(const std::stop_token& stop) {
-  try {
-    (void)folder_->write_own();  // finish() says how it went
-  } catch (...) {
-    error_ = std::current_exception();
-  }
-  written_.set_value();
-  if (is_leader_ && !error_) commit_when_written(stop);
-}
-
-void PendingSave::commit_when_written(const std::stop_token& stop) {
-  try {
-    while (!stop.stop_requested() && !folder_->commit_if_written())
-      std::this_thread::sleep_for(kBetweenLooks);
-  } catch (...) {
-    error_ = std::current_exception();
-  }
+  BackgroundWork::Question commit;
+  if (is_leader_) commit = [this] { return folder_->commit_if_written(); };
+  writing_.emplace([this] { (void)folder_->write_own(); }, commit);
 }
 
 // The leader's thread looks for records until all ranks have written, or failed to.
 Result<void> PendingSave::finish(const CheckpointFolder::Barrier& barrier) {
-  written_.get_future().wait();
+  writing_->wait();
   if (barrier) barrier();
-  thread_ = {};
+  writing_->stop();
   is_finished_ = true;
-  if (error_) std::rethrow_exception(error_);
   return folder_->finish(barrier);
 }
 

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <exception>
 #include <functional>
-#include <future>
 #include <memory>
-#include <thread>
+#include <optional>
 
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/runtime/background_work.h"
 
 namespace zeroproof {
 
@@ -33,18 +32,13 @@ class PendingSave {
   Result<void> finish(const CheckpointFolder::Barrier& barrier);
 
  private:
-  void run(const std::stop_token& stop);
-  void commit_when_written(const std::stop_token& stop);
-
   const MakeFolder make_;
   const SaveOptions options_;
   const bool is_leader_;
   bool is_finished_ = false;
   std::unique_ptr<CheckpointFolder> folder_;
   Result<void> begun_;
-  std::promise<void> written_;  // this rank's files, or an error
-  std::exception_ptr error_;
-  std::jthread thread_;
+  std::optional<BackgroundWork> writing_;
 };
 
 }  // namespace zeroproof

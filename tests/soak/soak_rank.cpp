@@ -133,12 +133,11 @@ int run(const SoakOptions& options) {
 }  // namespace zeroproof
 
 int main(int argc, char** argv) {
-  using namespace zeroproof;
-  if (argc < 6) return fmt::print(stderr, "{}", kUsage), kUsageError;
-  return run({.folder = argv[1],
-              .stage = std::atoi(argv[2]),
-              .steps = std::atol(argv[3]),
-              .save_every = std::atol(argv[4]),
-              .timeout_ms = std::atol(argv[5]),
-              .store = argc > 6 ? argv[6] : ""});
+  if (argc < 6) return fmt::print(stderr, "{}", zeroproof::kUsage), zeroproof::kUsageError;
+  return zeroproof::run({.folder = argv[1],
+                         .stage = std::atoi(argv[2]),
+                         .steps = std::atol(argv[3]),
+                         .save_every = std::atol(argv[4]),
+                         .timeout_ms = std::atol(argv[5]),
+                         .store = argc > 6 ? argv[6] : ""});
 }

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "zeroproof/engine/engine_checkpoint_options.h"
 #include "zeroproof/engine/engine_error.h"
 #include "zeroproof/engine/fallback_rule.h"
 #include "zeroproof/engine/full_tensor.h"
-#include "zeroproof/engine/partition_rule.h"
 #include "zeroproof/engine/quirks.h"
 #include "zeroproof/engine/runtime/runtime.h"
 #include "zeroproof/engine/zero_config.h"
@@ -21,9 +21,7 @@
 
 namespace zeroproof {
 
-class HookPolicy;       // zeroproof/engine/hooks/hook_policy.h
-class CheckpointStore;  // engine/checkpoint/checkpoint_store.h
-class FileSystem;       // zeroproof/engine/files/file_system.h
+class HookPolicy;  // zeroproof/engine/hooks/hook_policy.h
 
 struct EngineOptions {
   EngineId id = EngineId{0};     // in events; distinguishes the engines of one process
@@ -61,23 +59,6 @@ struct StepOutcome {
   bool is_applied = false;  // at a boundary, without overflow
   bool has_overflow = false;
   std::optional<double> grad_norm;  // unscaled, before clipping; at a boundary only
-};
-
-// A checkpoint has whole tensors, or what each rank has, in blocks (docs/CHECKPOINTS.md 5).
-enum class CheckpointLayout : std::uint8_t { universal, shards };
-
-struct EngineCheckpointOptions {
-  std::string tag = {};              // empty: "global_step<N>", or the latest
-  FileSystem* files = nullptr;       // null: the machine's
-  CheckpointStore* store = nullptr;  // in place of files
-  std::function<void(const std::string& text)> on_warning = {};
-  CheckpointLayout layout = CheckpointLayout::universal;  // of a load too
-  // Of a save by several tensor-parallel ranks: what each parameter is a part of, by name, and the
-  // rule of all others (`inferred` refuses them). The same on all ranks.
-  std::map<std::string, PartitionRule> partition_rules = {};
-  PartitionRule other_parameters = {};
-  // Of a load: the /scheduler goes on as it was saved. False: from where this engine's is.
-  bool restores_scheduler = true;
 };
 
 // A ZeRO training engine around a module, in the words of DeepSpeed. One rank's part: every rank

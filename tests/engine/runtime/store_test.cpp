@@ -255,8 +255,7 @@ TEST(TcpStore, Throws_when_rank_0_is_gone) {
     (*b)->set("x", "z");
     FAIL() << "the store is gone";
   } catch (const RuntimeFault& fault) {
-    EXPECT_THAT(fault.what(),
-                HasSubstr("rank 0 ended without a word: the store at 127.0."));
+    EXPECT_THAT(fault.what(), HasSubstr("rank 0 ended without a word: the store at 127.0."));
   }
 }
 
