@@ -57,7 +57,7 @@ def common(machine, settings, *flags, codes=(0,)):
 
 
 def falsified(machine, settings, *flags):
-    """Seconds until a planted defect is found."""
+    """Seconds until a defect is found."""
     found = common(machine, settings, *flags, codes=(1, 3))
     return found["seconds"] if found["verdict"] == "falsified" else float("inf")
 
@@ -139,7 +139,7 @@ ANCHORS = [
 
 
 def text_of(value):
-    """Four digits, with k or M where that is shorter; nothing for None."""
+    """Four digits, with k or M where that is shorter; a dash for None."""
     if value is None:
         return "–"
     for unit, size in (("M", 1e6), ("k", 1e3)):

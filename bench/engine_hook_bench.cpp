@@ -1,6 +1,6 @@
 // Nanoseconds of engine work a gradient hook, apart from copying the gradient: the hooks of all
-// parameters inside one graph task, on a runtime whose kernels do nothing. `behind` 1: each hook
-// runs behind the accumulation of its gradient, as in a backward; 0: all gradients are there before
+// parameters inside one graph task, on a runtime of no-op kernels. Third argument 1: each hook
+// runs after the accumulation of its gradient, as in a backward; 0: all gradients are there before
 // the first hook, so that many parameters have left the caches again.
 #include <benchmark/benchmark.h>
 
@@ -129,7 +129,7 @@ class HookRun {
     });
   }
 
-  // What the other two do besides, where hooks run behind their gradients.
+  // What the other two do besides, where hooks run after their gradients.
   double seconds_of_giving() {
     return is_behind_gradient_ ? seconds_over_parameters([](ZeroParameter&) {}) : 0.0;
   }

@@ -144,7 +144,7 @@ std::size_t TaskGraph::count_dependencies() {
   return reached;
 }
 
-// Reached nodes, each after its predecessors; those on or behind a cycle are missing.
+// Reached nodes, each after its predecessors; those on a cycle, or reached from one, are missing.
 std::vector<TaskNode> TaskGraph::topological_order() const {
   std::vector<std::uint32_t> missing = dependencies_;
   std::vector<TaskNode> order;

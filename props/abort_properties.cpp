@@ -30,7 +30,7 @@ class NoLostWork final : public Monitor {
       case FactKind::task_end:
         end_task(fact);
         return;
-      case FactKind::step_end:  // a refused step reduces nothing and loses nothing
+      case FactKind::step_end:  // a refused step neither reduces nor loses gradients
         if (!fact.has_raised) lose(fact.engine, "the step", fact.event->lc);
         return;
       case FactKind::zero_grad:

@@ -6,7 +6,7 @@
 namespace zeroproof {
 namespace {
 
-// Made by the first of them, whichever file's objects come first.
+// A function-local static: the first object of any file that registers a property makes it.
 std::vector<AddedEntry>& added() {
   static std::vector<AddedEntry> all;
   return all;

@@ -10,7 +10,7 @@
 
 namespace zeroproof {
 
-// Where the accumulation boundaries of one engine lie (docs/spec/zero.md 2.11), as its marks tell:
+// Where the accumulation boundaries of one engine lie (docs/spec/zero.md 2.11), by its marks:
 // every `gradient_accumulation_steps` micro-steps, unless the caller sets the boundary itself.
 //
 // Recorders before hooktrace 1.1 do not see the caller. There the boundary is unknown as soon as
@@ -20,7 +20,7 @@ class BoundaryBook {
   // To be called for every mark of the engine.
   void read_mark(std::string_view label);
 
-  // 0: not told.
+  // 0: not recorded.
   std::int64_t steps() const { return steps_; }
   bool is_managed() const { return is_managed_; }
   // What the caller has set.

@@ -24,7 +24,7 @@ bool is_flush(const Fact& fact) {
   return fact.kind == FactKind::other && fact.event->kind == EventKind::bucket_flush;
 }
 
-// P43. The size is told by `mark reduce_bucket_size:N`.
+// P43. `mark reduce_bucket_size:N` gives the size.
 class BucketSizeKept final : public Monitor {
  public:
   using Monitor::Monitor;

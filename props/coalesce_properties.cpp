@@ -11,7 +11,7 @@
 namespace zeroproof {
 namespace {
 
-// P52. Nothing is reduced while the body runs, and each parameter once after it.
+// P52. No parameter is reduced while the body runs, and each is reduced once after it.
 class CoalesceReducesOnce final : public Monitor {
  public:
   using Monitor::Monitor;

@@ -34,7 +34,7 @@ std::string below(const std::string& path, const std::string& folder) {
   return path.starts_with(prefix) ? path.substr(prefix.size()) : path;
 }
 
-// Why the trace differs from what is expected, or nothing.
+// Why the trace differs from what is expected; empty when they agree.
 std::string difference(const TraceReplay& trace, const std::vector<std::string>& expected) {
   if (trace.fault) return trace.fault->text;
   if (trace.queue && !trace.queue->holds()) {

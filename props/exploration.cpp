@@ -52,7 +52,7 @@ std::vector<std::string> bypassing_params(const GraphTaskProgram& task, EngineId
   return has_output ? params : std::vector<std::string>();
 }
 
-// Every name is interned up front: ids in the order of first use would tell orders apart that
+// Every name is interned up front: ids in the order of first use would distinguish orders that
 // lead to the same state.
 void declare_params(const ProtocolProgram& program, NameTable& names, PropertyRun& properties) {
   for (std::size_t at = 0; at < program.engines.size(); ++at) {

@@ -50,7 +50,7 @@ struct ExplorationFinding {
   Schedule schedule;                // the shortest failing order of the scenario as given
   Scenario minimized;               // the smallest scenario that still fails
   Schedule minimized_schedule;      // names no file: the scenario is `minimized`
-  bool is_minimal = false;          // nothing more can be dropped
+  bool is_minimal = false;          // no smaller scenario fails in the same way
   std::uint64_t events_before = 0;  // of the failing run before minimising, up to its end
   std::vector<HookEvent> events;    // of the minimised run
   NameTable names;                  // of `events`
@@ -73,7 +73,7 @@ struct ExplorationReport {
   std::vector<Verdict> verdicts;             // one a property of scope explore
   std::vector<ExplorationFinding> findings;  // by property
 
-  // Every order was explored, their number is the computed one, and nothing was falsified.
+  // Every order was explored, their number is the computed one, and no property was falsified.
   bool has_held() const;
 };
 

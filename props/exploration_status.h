@@ -23,7 +23,7 @@ ExplorationStatus status_of(const ExplorationReport& report);
 // "held", "inconclusive", ... The view is static.
 std::string_view exploration_status_name(ExplorationStatus status);
 
-// "P1 P7": the numbers of what was falsified, in catalogue order; empty when nothing was.
+// "P1 P7": the numbers of the falsified properties, in catalogue order; empty when all held.
 std::string falsified_numbers(const ExplorationReport& report);
 std::vector<std::string> falsified_numbers(const std::vector<Verdict>& verdicts);
 

@@ -57,7 +57,7 @@ class Claims {
 };
 
 // P81. A backward that begins finds a claim on what the forwards since the last one gathered:
-// without it nothing keeps the parameters. A step partitions all, for the values change.
+// without a claim the parameters are freed. A step partitions all, for the values change.
 class ClaimedNeverPartitioned final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -109,8 +109,8 @@ class ClaimedNeverPartitioned final : public Monitor {
   std::map<EngineId, std::set<NameId>> gathered_;  // in forwards, not claimed yet
 };
 
-// P82. Gathering takes a parameter over; then no other engine gives it back. What nobody owns any
-// engine may partition (left by a user's context, say).
+// P82. Gathering takes a parameter over; then no other engine gives it back. Any engine may
+// partition a parameter without an owner (left by a user's context, say).
 class OneOwner final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -277,7 +277,7 @@ class PartitionedOnceAfterBoth final : public Monitor {
       if (claims_.graph_of(param) >= 0 && both_.insert(param).second) mark_applicable();
   }
 
-  // Moves what nothing holds any more to those that are due.
+  // Moves parameters that are no longer held to those that are due.
   void settle() {
     std::erase_if(both_, [&](NameId param) {
       if (in_context_.contains(param) || claims_.graph_of(param) >= 0) return false;

@@ -30,7 +30,7 @@ struct HookOrderFinding {
 
 struct HookOrderReport {
   std::string settings;
-  std::string planted;  // in words; empty when nothing is
+  std::string planted;  // the defect in words; empty for none
   std::string scheduler;
   bool is_reduced = false;
   bool has_exhausted = false;  // every order is covered
@@ -46,7 +46,7 @@ struct HookOrderReport {
 // Code usage for wrong words.
 Result<HookOrderReport> explore_hook_order(const HookOrderOptions& options);
 
-// `seconds` comes from the caller: nothing below the command reads a clock.
+// `seconds` comes from the caller: only the command reads a clock.
 std::string hook_order_json(const HookOrderReport& report, std::uint64_t seed, double seconds);
 std::string hook_order_text(const HookOrderReport& report, double seconds);
 

@@ -34,10 +34,10 @@ class CountOncePerPhase final : public Monitor {
   void append_memory(std::string& bytes) const override { append_bytes(bytes, has_counted_); }
 
  private:
-  bool has_counted_ = false;  // a policy that never asks has nothing to ask once
+  bool has_counted_ = false;  // a policy that never asks is not required to ask once
 };
 
-// P13, in fallback mode only: with a callback nobody waits for the count.
+// P13, in fallback mode only: with a callback the epilogue does not wait for the count.
 class ExpectedHooksFire final : public Monitor {
  public:
   using Monitor::Monitor;

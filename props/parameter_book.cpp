@@ -85,7 +85,7 @@ void ParameterBook::read_mark(const HookEvent& event) {
   if (is_over) held_by_.clear();
   if (label.starts_with(kLeaf)) leaves_.emplace(label.substr(kLeaf.size()));
   if (label == "gather_abandoned") note(event.param).residence = Residence::not_available;
-  if (label == "zero_sized_parameter") {  // nothing of it is anywhere
+  if (label == "zero_sized_parameter") {  // it has no elements on any rank
     note(event.param).numel = 0;
     note(event.param).residence = Residence::unknown;
   }

@@ -16,7 +16,7 @@ namespace zeroproof {
 // Where the full values of a stage 3 parameter are (docs/spec/zero.md 3.1).
 enum class Residence : std::uint8_t { unknown, not_available, inflight, available };
 
-// The parameters of stage 3 as far as the events of one rank tell; those that the recording has no
+// The parameters of stage 3 as far as the events of one rank show; those that the recording has no
 // name for are left out, since several share one word. A parameter belongs to the
 // module whose name its own begins with, or to the leaf module around that (docs/spec/zero.md 3.7),
 // and to those it was registered with (docs/spec/zero.md 3.8). Memory is bounded by the number of
@@ -27,7 +27,7 @@ class ParameterBook {
     Residence residence = Residence::unknown;
     bool is_persistent = false;
     bool is_external = false;
-    std::int64_t numel = -1;  // -1: not told
+    std::int64_t numel = -1;  // -1: not recorded
     std::string owner;
   };
 

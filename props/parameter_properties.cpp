@@ -34,7 +34,7 @@ enum class Use : std::uint8_t {
 };
 
 // P62, P73, P76. A module computes after its fetch has returned, until its forward ended, and when
-// a gradient of its parameters arrives. What no event told is not judged.
+// a gradient of its parameters arrives. A state without an event is not judged.
 class AvailableWhenUsed final : public Monitor {
  public:
   AvailableWhenUsed(const Context& context, Use use) : Monitor(context), use_(use) {}

@@ -45,7 +45,7 @@ class PrefetchBounded final : public Monitor {
         calls_[event.thread].count(fact, -1);
         if (fact.method == Method::release_leftovers) orders_[fact.engine].is_releasing = false;
         if (fact.method != Method::pre_forward && fact.method != Method::pre_backward) return;
-        if (fact.has_raised) return void(fetches_.erase(event.thread));  // it waits for nothing
+        if (fact.has_raised) return void(fetches_.erase(event.thread));  // it does not wait
         judge(event.thread);
         return;
       default:
@@ -231,7 +231,7 @@ class PrefetchBounded final : public Monitor {
                        text(fetch.module), elements, fetch.place.lc, bound, last.elements));
   }
 
-  std::int64_t limit_ = 0;  // 0: not told
+  std::int64_t limit_ = 0;  // 0: not recorded
   std::int64_t live_limit_ = INT64_MAX;
   std::map<EngineId, Order> orders_;
   std::map<std::int32_t, Fetch> fetches_;  // by thread

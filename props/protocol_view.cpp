@@ -151,7 +151,7 @@ void ProtocolView::open_bracket(const HookEvent& event) {
   bracket.micro_step = event.micro_step;
   bracket.lc = event.lc;
   if (!event.engine.is_none()) engines_.try_emplace(event.engine);
-  note_manager(event, bracket.engine);  // a simulated engine.forward tells it, too
+  note_manager(event, bracket.engine);  // a simulated engine.forward reports it, too
   if (event.kind == EventKind::bhs_call) {
     add(FactKind::manager_call, event, bracket.engine);
   } else {

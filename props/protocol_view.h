@@ -30,7 +30,7 @@ class ProtocolView {
   explicit ProtocolView(const NameTable& names);
 
   // A parameter of the run, in the order of declaration: with several engines the first
-  // component of the name tells the engine, the engines being numbered in that order.
+  // component of the name gives the engine, the engines being numbered in that order.
   void declare_param(std::string_view name);
 
   // A parameter that the loss also reaches past the engine's outputs: its hook may run before the
@@ -40,7 +40,7 @@ class ProtocolView {
   // What the event means: usually one fact, never none. Valid until the next call.
   std::span<const Fact> apply(const HookEvent& event);
 
-  // Whether any engine.* method was seen: without one there is nothing to judge.
+  // Whether any engine.* method was seen: without one there is no protocol to judge.
   bool has_engine() const { return !engines_.empty(); }
 
   // No graph task and no engine.backward is open.
@@ -62,7 +62,7 @@ class ProtocolView {
     std::uint64_t lc = 0;
     bool has_seen_error = false;     // something inside it raised
     bool has_asked_manager = false;  // grad_hook: the manager was asked,
-    bool has_told_manager = false;   // and told that the work is done
+    bool has_told_manager = false;   // and notified that the work is done
   };
   struct Engine {
     std::int32_t open_forwards = 0;

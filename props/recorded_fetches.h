@@ -9,7 +9,7 @@
 
 namespace zeroproof {
 
-// The order of fetches of one coordinator of stage 3, as its events tell it
+// The order of fetches of one coordinator of stage 3, as its events show it
 // (docs/spec/zero.md 3.5): recorded in one pass, and followed in the passes after it until the
 // trace is given up.
 class RecordedFetches {

@@ -1,4 +1,4 @@
-// Loss scale, overflow and clipping, as the marks of an engine tell them: P57, P58, P59
+// Loss scale, overflow and clipping, by the marks of an engine: P57, P58, P59
 // (docs/spec/zero.md 2.19).
 #include <fmt/format.h>
 
@@ -46,8 +46,8 @@ class OverflowUpdatesNothing final : public Monitor {
 };
 
 // P58. `mark loss_scale_window:N` says that the scale is dynamic; `loss_scale:X` follows it. Steps
-// count that come before both, of windows without a forward. Not judged behind a load: it brings a
-// count of steps along that no event tells.
+// count that come before both, of windows without a forward. Not judged after a load: it brings a
+// count of steps along that has no event.
 class DynamicScaleFollowsRule final : public Monitor {
  public:
   using Monitor::Monitor;
@@ -59,7 +59,7 @@ class DynamicScaleFollowsRule final : public Monitor {
       scales_[fact.engine] = {.is_loaded = true};
     if (fact.event->kind != EventKind::mark) return;
     Scale& scale = scales_[fact.engine];
-    if (!scale.is_loaded) read_configuration(label, scale);  // an engine may tell it late
+    if (!scale.is_loaded) read_configuration(label, scale);  // an engine may write it late
     if (const auto overflow = mark_number(label, "overflow")) update(*overflow != 0, scale);
     if (const auto value = mark_number(label, "loss_scale")) see_scale(fact, *value, scale);
   }
@@ -81,13 +81,13 @@ class DynamicScaleFollowsRule final : public Monitor {
     double hysteresis = 2;
     double minimum = 1;
     bool is_consecutive = false;
-    double current = 0;  // 0: not told yet
+    double current = 0;  // 0: not recorded yet
     double hysteresis_left = 2;
     std::int64_t iteration = 0;
     std::int64_t last_overflow = -1;
     bool is_expected = false;  // the next loss_scale mark has to be `current`
     bool has_to_raise = false;
-    bool is_loaded = false;  // what was counted before nobody knows
+    bool is_loaded = false;  // the count before is unknown
   };
 
   static void read_configuration(std::string_view label, Scale& scale) {
@@ -100,7 +100,7 @@ class DynamicScaleFollowsRule final : public Monitor {
       scale.is_consecutive = *consecutive != 0;
   }
 
-  // Before it says so, nobody knows whether the scale is dynamic.
+  // Before it says so, it is unknown whether the scale is dynamic.
   static void update(bool has_overflow, Scale& scale) {
     scale.is_expected = scale.window > 0 && scale.current != 0;
     if (has_overflow) {

@@ -112,8 +112,8 @@ class UpdateAtBoundary final : public Monitor {
   std::map<EngineId, Engine> engines_;
 };
 
-// P56. Incomplete: it runs, or ended with an exception after a gradient hook, and nothing was
-// begun since (docs/spec/zero/errors.md, E23).
+// P56. Incomplete: it runs, or ended with an exception after a gradient hook, without a later
+// forward, zero_grad or backward (docs/spec/zero/errors.md, E23).
 class IncompleteStepRaises final : public Monitor {
  public:
   using Monitor::Monitor;

@@ -105,7 +105,7 @@ void StreamOrderCheck::on_access(const Access& access) {
     const bool is_conflict = is_shared && (earlier.is_write || use.is_write);
     if (is_conflict && !is_ordered(earlier, actor, clock)) judge(memory, earlier, use);
   }
-  // Whoever is ordered after this use is ordered after what it covers.
+  // A use that is ordered after this use is ordered after what it covers.
   std::erase_if(memory.uses, [&](const Use& earlier) {
     const bool is_covered = use.begin <= earlier.begin && earlier.end <= use.end;
     const bool is_replaced = use.is_write || (!earlier.is_write && earlier.actor == actor);

@@ -28,7 +28,7 @@ class TaskTree {
 
   bool is_empty() const { return tasks_.empty(); }
 
-  // Nothing refers to a serial any more: start again, so that equal situations look equal.
+  // No serial is referred to any more: start again, so that equal situations look equal.
   void restart_serials() { next_serial_ = 0; }
   const std::vector<Task>& tasks() const { return tasks_; }
 

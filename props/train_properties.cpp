@@ -35,7 +35,7 @@ struct Rule {
 };
 
 // Equal numbers answer those questions whose answer changes the numbers. Windows of one backward
-// cannot tell factors that cancel, so each rule asks for the run in which they do not.
+// cannot separate factors that cancel, so each rule asks for the run in which they do not.
 constexpr std::array kRules = {
     Rule{"P19",
          [](const TrainFacts& f) {

@@ -76,7 +76,7 @@ class Verification {
     return {};
   }
 
-  // Every recorded training run of a scenario that we have a port of, told by the trace of its
+  // Every recorded training run of a scenario that we have a port of, found by the trace of its
   // first rank.
   Result<void> train_as_recorded() {
     for (const TraceReplay& trace : report_.replay.traces) {

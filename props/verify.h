@@ -17,7 +17,7 @@
 namespace zeroproof {
 
 struct VerifyOptions {
-  bool is_quick = false;      // exact at N = 4 only, upstream in one mode and latitude
+  bool is_quick = false;      // exact at N = 4 only, upstream in one mode and order model
   std::string traces_folder;  // the bundled traces, with expected.json
   std::uint64_t seed = 0;
 };
@@ -40,7 +40,7 @@ Result<ExpectedFindings> read_expected_findings(const std::string& folder);
 std::vector<std::string> unexpected_lines(const ReplayReport& report, const std::string& folder,
                                           const ExpectedFindings& expected);
 
-// Explorations with one mode, latitude and N: a table.
+// Explorations with one mode, order model and N: a table.
 using ExplorationTable = std::vector<ExplorationReport>;
 
 using EngineReports = std::vector<train::EngineExplorationReport>;
@@ -65,7 +65,7 @@ struct VerifyReport {
   bool is_interrupted = false;
 
   bool has_replay_held() const { return unexpected.empty() && !replay.traces.empty(); }
-  // Traces of other programs only: nothing to agree with.
+  // Also true when no trace is of a program that we have.
   bool has_conformed() const;
   bool has_deepspeed_agreed() const;
   bool has_trained() const { return training.is_good(); }

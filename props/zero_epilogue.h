@@ -56,7 +56,7 @@ struct ZeroEpilogueCoverage {
 
 struct ZeroEpilogueReport {
   std::string settings;
-  std::string defect;  // one sentence; empty when none was planted
+  std::string defect;  // one sentence; empty without a defect
   std::string scheduler;
   bool is_reduced = false;
   std::optional<std::uint64_t> states;
@@ -91,7 +91,7 @@ bool is_zero_epilogue_word(const std::string& word);  // a token, or a path that
 
 ExplorationStatus status_of(const ZeroEpilogueReport& report);
 
-// `seconds` comes from the caller: nothing below the command reads a clock.
+// `seconds` comes from the caller: only the command reads a clock.
 struct ZeroEpilogueTimes {
   double verdict = 0;
   double all = 0;

@@ -16,7 +16,7 @@ using Choices = std::vector<std::uint32_t>;
 // One order of one scenario, complete enough to run it again. Plain data.
 struct Schedule {
   std::string scenario;                         // id or path of the scenario file
-  std::map<std::string, std::string> settings;  // policy, mode, latitude, N, ...
+  std::map<std::string, std::string> settings;  // policy, mode, N, ...
   std::uint64_t seed = 0;
   Choices choices;
   friend bool operator==(const Schedule&, const Schedule&) = default;

@@ -4,7 +4,7 @@
   bench/cuda/beside_torch.py ZEROPROOF --bench DIR [--gpus N] [--lengths 1024,512] [--turns N] [--best] [--budget SECONDS] [--limit-s N] [--out DIR]
 
 DIR has sweep.sh and torch_baseline.py (../shared/prototype/bench). M267 in bf16, 8 sequences a GPU, medians of 20
-iterations behind 20. Ours runs, without and with its CUDA graph in N turns, before the torch engines and once more behind
+iterations after 20. Ours runs, without and with its CUDA graph in N turns, before the torch engines and once more after
 them (on several GPUs with the graph alone), so that a drift of the machine shows.
 Torch engines that fail are rows that say so. The last column is ours by the best torch engine of that length. On several
 GPUs it ends with ratios, weak scaling, memory by the formula, and the overlap efficiency of

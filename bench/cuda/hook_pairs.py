@@ -5,7 +5,7 @@
 
 M267, and the small decoder with as many layers as it takes, in stage 2 on one GPU. deepspeed-0.18.5 counts the used parameters in
 every hook, so its work grows with their square. Prints the medians of both in turns, the spread of the same version, and
-the count of checks. At 8,187 a step of deepspeed-0.18.5 takes two minutes: one step behind another, in one turn. Exit code 1 where
+the count of checks. At 8,187 a step of deepspeed-0.18.5 takes two minutes: one step after another, in one turn. Exit code 1 where
 a run failed.
 """
 import argparse

@@ -4,7 +4,7 @@
   bench/cuda/kernel_table.py FILE [--iterations N] [--mark adam]
 
 An iteration ends with a kernel whose name contains the mark; the last N count. Prints ms and launches an iteration by
-kind, the time in which nothing ran on the device, and the kernels of the kinds that have several.
+kind, the time in which the device was idle, and the kernels of the kinds that have several.
 """
 import argparse
 import collections

@@ -200,7 +200,7 @@ std::string run_name(const HeaderRecord& header) {
                      header.dtype, header.world);
 }
 
-// A known difference explains nothing besides itself.
+// A known difference does not explain any other difference.
 void compare_rank(const DeepspeedRecording& recorded, const DeepspeedRecording& ours,
                   ConformOutcome& outcome) {
   RankComparison comparison(recorded, ours, outcome);

@@ -26,7 +26,7 @@ struct CollectiveCall {
   friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;
 };
 
-// What one rank of a training run left behind: a trace of DeepSpeed's, or one of our engine's.
+// The recording of one rank of a training run: a trace of DeepSpeed's, or one of our engine's.
 struct DeepspeedRecording {
   HeaderRecord header;
   Release release;     // of DeepSpeed; 0.0.0 of a commit without one

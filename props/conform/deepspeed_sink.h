@@ -10,7 +10,7 @@
 
 namespace zeroproof {
 
-// Takes down what the engines of one rank tell, as the recorder of DeepSpeed does: an engine with
+// Takes down the events of one rank's engines, as the recorder of DeepSpeed does: an engine with
 // a name of its own has it before the names of its parameters and modules, and collectives are
 // numbered for all engines together, without those that the recorder did not look at.
 class DeepspeedSink final : public EventSink {
@@ -21,7 +21,7 @@ class DeepspeedSink final : public EventSink {
 
   // Engines in the order of their ids; empty for none.
   void add_engine(std::string name) { engines_.push_back(std::move(name)); }
-  // While paused nothing is taken, and collectives do not count.
+  // While paused no event is taken, and collectives do not count.
   void set_paused(bool is_paused) { is_paused_ = is_paused; }
 
   void on_event(const HookEvent& event) override;

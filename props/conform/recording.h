@@ -15,7 +15,7 @@
 
 namespace zeroproof {
 
-// What one run of a conformance program left behind: a trace of PyTorch's, or one of ours.
+// The recording of one run of a conformance program: a trace of PyTorch's, or one of ours.
 struct Recording {
   using TensorKey = std::pair<std::string, std::string>;  // role, name
 
@@ -38,7 +38,7 @@ class RecordingSink final : public EventSink {
   const NameTable& names_;
 };
 
-// What the header says about `package`; none when it says nothing.
+// What the header says about `package`; nullopt when it does not name it.
 std::optional<std::string> recorded_version(const HeaderRecord& header, std::string_view package);
 
 // The newest release for a header that names none.

@@ -20,7 +20,7 @@ struct ExportTargetOptions {
 // What a word names: a scenario as it will be exported and what it is known to break.
 struct ExportTarget {
   Scenario scenario;
-  std::string policy;  // empty: nobody was asked what the scenario breaks
+  std::string policy;  // empty: the scenario was not searched for what it breaks
   PolicyMode mode = PolicyMode::graph_task_callback;
   std::vector<ScriptClaim> claims;
   std::vector<std::string> elsewhere;  // falsified in orders that PyTorch does not take
@@ -30,8 +30,8 @@ struct ExportTarget {
 // `word`: the id or path of a scenario, a minimised one of `explore --out` among them, or a
 // schedule
 // (*.zps, zps1:...). With a policy the scenario is searched in the one order that PyTorch takes,
-// and what is falsified there becomes the claims and, unless told otherwise, is minimised. Error of
-// code usage when the word names nothing, or --property names what is not falsified.
+// and what is falsified there becomes the claims and, by default, is minimised. Error of
+// code usage when the word names no target, or --property names what is not falsified.
 Result<ExportTarget> export_target(const std::string& word, const ExportTargetOptions& options);
 
 }  // namespace zeroproof

@@ -133,7 +133,7 @@ class DeepSpeedEngine(Engine):
             "gradient_clipping": 0.0,
             "zero_allow_untested_optimizer": True,
             "zero_force_ds_cpu_optimizer": False,
-            "gradient_clipping": 0.0,  # 0.19 clips by 1.0 where nothing is said
+            "gradient_clipping": 0.0,  # 0.19 clips by 1.0 by default
             "zero_optimization": {"stage": STAGE, "overlap_comm": OVERLAP_COMM, **ZERO},
             "steps_per_print": 10**9,
             **({"fp16": {"enabled": True, "loss_scale": 8}} if REQUIRES_SCALE else {}),
@@ -260,7 +260,7 @@ class Run:
         except Exception as error:  # the user catches it and goes on
             self.errors.append((text, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"))
             self.forwards_open = 0
-            for weight, grad in kept:  # an aborted backward counts for nothing
+            for weight, grad in kept:  # an aborted backward does not change gradients
                 weight.grad = grad
         for engine in self.engines:
             self.after.append((text, engine.name, engine.depth(), engine.is_running()))

@@ -98,7 +98,7 @@ class ClassWriter {
     auto body = python_body(program_, outputs.hooks, here);
     if (!body) return tl::unexpected(body.error());
     lines.insert(lines.end(), body->lines.begin(), body->lines.end());
-    if (body->values.empty())  // nobody uses what this forward returns
+    if (body->values.empty())  // the model does not use what this forward returns
       lines.push_back(fmt::format("return {}", all_layers()));
     else
       lines.push_back(fmt::format("return {}", fmt::join(body->values, ", ")));

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kPeekedBytes = 64 << 10;
 constexpr std::size_t kLongHeadBytes = 8 << 20;
 
-// Members of the outermost object by which a format is told.
+// Members of the outermost object that identify a format.
 struct FormatKey {
   std::string_view key;
   DumpFormat format;

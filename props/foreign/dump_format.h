@@ -10,12 +10,12 @@
 namespace zeroproof {
 
 // Whether the content is a flight-recorder dump (JSON or pickle) or a Kineto trace, plain or gzip,
-// told by its first bytes and never by its name; nullopt: something else, such as a hooktrace. A
+// by its first bytes and never by its name; nullopt: something else, such as a hooktrace. A
 // pipe or device can still be read afterwards.
 std::optional<DumpFormat> dump_format_of_file(const std::string& path);
 std::optional<DumpFormat> dump_format_of(std::string_view first_bytes);
 
-// The rank that a file name tells: "nccl_trace_rank_3", "dump_3.pickle"; -1 when none.
+// The rank in a file name: "nccl_trace_rank_3", "dump_3.pickle"; -1 when there is none.
 std::int32_t rank_in_name(std::string_view path);
 
 // An error, code unreadable, where the file is a dump: for verbs that read hooktraces only. It

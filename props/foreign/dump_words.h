@@ -14,7 +14,7 @@ inline constexpr std::string_view kSameSequenceRule =
     "P45 collective.same_sequence_on_all_ranks: all ranks issue the same sequence of (operation, "
     "group, dtype, size)";
 
-// "group 3", "group 3 (EXPERT_MODEL_PARALLEL_GROUP)"; PyTorch's default descriptions say nothing.
+// "group 3", "group 3 (EXPERT_MODEL_PARALLEL_GROUP)"; PyTorch's default descriptions are left out.
 std::string group_words(std::string_view name, std::string_view desc);
 
 // "all_reduce of sizes [[4]]", "send 0->1 of sizes [[4]]".

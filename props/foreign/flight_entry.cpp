@@ -206,7 +206,7 @@ tl::expected<void, std::string> FlightEntries::finish(const Json& head) {
   return {};
 }
 
-// Gloo writes one nameless group "" whose ranks are not those of any group; it says nothing.
+// Gloo writes one nameless group "" whose ranks are not those of any group; it is skipped.
 void FlightEntries::take_groups(const Json& config) {
   for (const auto& [name, one] : config.items()) {
     if (!one.is_object() || name.empty()) continue;
@@ -249,7 +249,7 @@ void FlightEntries::number_batch(const Json& entry) {
 }
 
 // NCCL follows a coalesced batch by its last entry, `coalesced`; the entries of its operations stay
-// "scheduled" for ever.
+// "scheduled" forever.
 void FlightEntries::close_batches() {
   std::vector<DumpedCollective>& all = dump_.collectives;
   for (std::size_t end = 0; end < all.size(); ++end) {

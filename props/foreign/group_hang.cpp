@@ -133,7 +133,7 @@ DumpFinding GroupHang::stalled(const Views& behind, const Views& waiting) const 
     least = std::min(least, *done);
     most = std::max(most, *done);
   }
-  // The first of the collectives that the ranks behind have not done, as far as a dump still has
+  // The first of the collectives that the lagging ranks have not done, as far as a dump still has
   // it.
   const DumpedCollective* held = nullptr;
   for (const GroupView& view : group_.views)

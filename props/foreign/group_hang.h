@@ -30,7 +30,7 @@ class GroupHang {
   // device has not done an earlier one.
   std::optional<DumpFinding> missing_at(std::int64_t number) const;
 
-  // After all numbers agree: a device that others have left behind; all ranks in one collective; or
+  // After all numbers agree: a device that lags the others; all ranks in one collective; or
   // a single rank that waits.
   std::optional<DumpFinding> stuck() const;
 

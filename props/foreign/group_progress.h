@@ -26,7 +26,7 @@ class GroupState {
   // The last number that the rank completed; nullopt: the dump does not say.
   std::optional<std::int64_t> completed(std::size_t view) const;
 
-  // Dumps may be made of operations that are not complete: others then tell nothing by absence.
+  // Whether the dumps hold active operations only: the fate of an absent operation is unknown.
   bool holds_active_only() const { return holds_active_only_; }
 
   // Ranks that have issued a collective which others completed, and have not completed it.

@@ -162,7 +162,7 @@ class DumpedMessageComparison {
     findings_.push_back({std::move(found), {peer.rank}, {waiting.rank}});
   }
 
-  // One end alone does not tell whether the other came.
+  // One end alone does not show whether the other came.
   void report_without_file(const PairKey& key, const Pair& pair, bool is_sender_away) {
     const DumpedMessages& here = is_sender_away ? pair.receives : pair.sends;
     const std::size_t count = waiting_in(here);

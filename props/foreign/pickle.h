@@ -44,7 +44,7 @@ struct PickleDocument {
 };
 
 // Reads a pickle of protocol 2 to 5 made of None, booleans, integers of 64 bits, floats, strings,
-// lists, tuples and dicts. Nothing is executed or imported: any other opcode, above all those that
+// lists, tuples and dicts. Does not execute or import: any other opcode, above all those that
 // name or call Python objects, is an error that names it and its offset. One sentence without a
 // file name. The document refers to `bytes`. Takes at most 64 bytes of memory for each of them, and
 // at most 1.2 GB.

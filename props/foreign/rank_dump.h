@@ -71,7 +71,7 @@ struct DumpedCollective {
 // A node of autograd's backward, in the order of execution.
 struct DumpedNode {
   std::string name;
-  std::int64_t sequence_nr = -1;  // -1: AccumulateGrad, or not told
+  std::int64_t sequence_nr = -1;  // -1: AccumulateGrad, or not recorded
 };
 
 // A process group as one rank describes it.
@@ -86,12 +86,12 @@ struct GroupProgress {
   std::int64_t completed = -1;
 };
 
-// What one file tells about one rank.
+// The content of one file about one rank.
 struct RankDump {
   std::string path;
   DumpFormat format = DumpFormat::flight_recorder_json;
   std::string version;                            // of the dump's format
-  std::int32_t rank = -1;                         // -1: neither the file nor its name tells
+  std::int32_t rank = -1;                         // -1: neither in the file nor in its name
   std::int32_t world = 0;                         // 0: unknown
   std::map<std::string, DumpedGroup> groups;      // those with members, by name
   std::map<std::string, GroupProgress> progress;  // by the group's name, where the dump has it
@@ -102,7 +102,7 @@ struct RankDump {
   double begin_us = 0;            // kineto: start of the first slice that was read, host's clock
   bool has_numbers = true;        // numbers are the library's own; false: counted in this window
   bool is_truncated = false;      // the file stops early; what stood before was read
-  std::uint64_t unread = 0;       // kineto: communication slices that say nothing of use
+  std::uint64_t unread = 0;       // kineto: communication slices without usable fields
   std::shared_ptr<DumpWords> words;
 
   bool is_window() const { return format == DumpFormat::kineto || is_truncated; }

@@ -35,7 +35,7 @@ struct Activity {
   std::string share(std::string_view name) const;  // "12 %", "under 1 %", "never"
 };
 
-// A line a checker, and how many of them judged nothing.
+// A line a checker, and how many of them had no case to judge.
 std::string activity_text(const Activity& activity);
 // The tables of docs/reference/properties.md.
 std::string activity_markdown(const Activity& activity);

@@ -131,7 +131,7 @@ bool drops_reductions(const Program& program) {
          any_statement(program.body, has_hooks);
 }
 
-// Of several ranks, one may own nothing of what a window reduces, and have no use for it.
+// With several ranks, one may own no part of what a window reduces, and have no use for it.
 bool may_reduce_for_others(const Program& program) {
   const bool has_heads =
       std::ranges::any_of(program.models, [](const auto& it) { return it.losses() > 1; });
@@ -162,7 +162,7 @@ std::int64_t largest_parameter(const program::RunnableProgram& runnable) {
   return largest;
 }
 
-// Contexts of the user and reads past a module gather as well, and wait for nothing on the host.
+// Contexts of the user and reads past a module gather as well, and the host does not wait for them.
 bool gathers_for_modules(const Program& program, const ZeroConfig& config) {
   const bool is_asked = any_statement(program.body, [](const Statement& it) {
     const auto* const block = std::get_if<Block>(&it.kind);

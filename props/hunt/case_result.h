@@ -34,7 +34,7 @@ std::string_view property_of(sim::FindingKind kind);
 
 // How many of a case's two runs are judged.
 enum class Depth : std::uint8_t {
-  first,  // the second run only where the first falsified nothing
+  first,  // the second run only where the first falsified no property
   all,    // both
 };
 

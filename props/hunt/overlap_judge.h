@@ -25,7 +25,7 @@ struct OverlapRules {
 };
 
 // Whether the computation of one rank waits for all that is reduced beside it without a use for
-// what that made, or its host for what it has only just queued: R20. Storages are told apart by
+// what that made, or its host for what it has only just queued: R20. Storages are identified by
 // address, within one wait.
 class OverlapJudge final : public AccessObserver {
  public:
@@ -80,7 +80,7 @@ class AccessWatch final : public train::RunWatch {
   const std::string& overlap_finding() const { return overlap_.finding(); }
 
  private:
-  // Tells two.
+  // Forwards each access to two observers.
   class Both final : public AccessObserver {
    public:
     Both(AccessObserver& first, AccessObserver& second) : first_(first), second_(second) {}

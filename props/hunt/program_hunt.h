@@ -39,7 +39,7 @@ struct ProgramHuntOptions {
   // Whether Activity counts where a relation would speak: each then makes its other program.
   bool counts_relations = false;
   std::optional<ProgramJudge> judge = std::nullopt;  // it alone
-  // Where programs come from; one that is given draws nothing, and only its orders differ.
+  // Where programs come from; with a fixed program no choice is drawn, and only its orders differ.
   std::function<DrawnProgram(program::Source)> draw = draw_case;
 };
 

@@ -13,7 +13,7 @@ namespace zeroproof::program {
 namespace {
 
 constexpr const char* kMisfit = "misfit";
-constexpr const char* kMeeting = "meeting";  // of ranks, where nothing else makes them wait
+constexpr const char* kMeeting = "meeting";  // of ranks, where no collective makes them wait
 constexpr int kReadsLeast = 3;               // of a load: two manifests and a tensor
 constexpr int kFolderWrites = 2;             // of a first save, which makes the folder
 constexpr int kLastSync = 1;        // after it has become the latest, which no failure takes back
@@ -23,7 +23,7 @@ void check(const Result<void>& done) {
   if (!done) throw std::runtime_error(done.error().text);
 }
 
-// Where nothing was before, a save that fails may have come as far as it likes.
+// Without a checkpoint before it, a save that fails may have come as far as it likes.
 bool is_same(const std::optional<TrainingState>& before,
              const std::optional<TrainingState>& after) {
   return !before || (after && is_same_state(*before, *after));
@@ -85,7 +85,7 @@ EngineTarget::Kept EngineTarget::kept_by_files(std::size_t engine, const std::st
   return {.tagged = read(tag), .latest = read("")};
 }
 
-// The first rank alone writes, what would outlast a power failure, and leaves nothing else.
+// The first rank alone writes. Its files outlast a power failure, and no temporary file stays.
 void EngineTarget::see_files(std::size_t engine, Observations& seen) {
   if (!options_.observes) return;
   const bool is_other = !is_first_rank() && files_.writes() > 0;

@@ -67,7 +67,7 @@ class Interpreter {
   void execute(const Save& save);
   void execute(const Load& load);
   void execute(const Recreate& recreate);
-  void execute(const Resume&) {}  // the run begins anew there
+  void execute(const Resume&) {}  // the run begins again there
   void execute(const Inspect& inspect);
   void execute(const RegisterExternal& external);
   void execute(const SetLeaf& leaf);

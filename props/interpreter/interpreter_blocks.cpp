@@ -88,7 +88,7 @@ void Interpreter::leave_unspecified(std::size_t first) {
   for (std::size_t i = first; i < seen_.size(); ++i) seen_[i].is_unspecified = true;
 }
 
-// What is no number equals nothing, and no rank has changed it.
+// A NaN differs from itself although no rank has changed it.
 void Interpreter::gather_nan(const Block& block, const TensorList& named,
                              const TensorList& parameters) {
   if (target_.is_reference()) return run(block.body);

@@ -15,7 +15,7 @@ enum class Observed : std::uint8_t {
   outcome,    // whether a step was applied, or overflowed
   norm,       // that it reports
   counters,   // steps, samples, loss scale
-  refusal,    // that what is refused is refused, and nothing else changes
+  refusal,    // that what is refused is refused, and no other state changes
   value,      // what the user reads
   saved       // what a checkpoint holds
 };

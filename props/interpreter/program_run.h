@@ -56,7 +56,7 @@ class RunnableProgram {
   std::vector<Segment> segments_;
 };
 
-// What one rank of one world left behind.
+// The results of one rank of one world.
 struct RankRun {
   Observations seen;
   std::exception_ptr error;              // null: its statements came to their end

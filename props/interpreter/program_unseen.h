@@ -8,7 +8,7 @@
 
 namespace zeroproof::program {
 
-// What a program does with an engine that no event tells.
+// What a program does with an engine that leaves no event.
 reference::Unseen unseen_of(const Program& program, const EngineSpec& engine);
 
 // Nodes of a model whose modules return their weights.

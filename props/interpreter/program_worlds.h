@@ -8,7 +8,7 @@
 namespace zeroproof::program {
 
 // What the reference walker has to know of the engines of a program's last world, on any rank:
-// their tables, and what the program does that no event tells.
+// their tables, and what the program does that leaves no event.
 std::vector<reference::World> program_worlds(const RunnableProgram& runnable,
                                              const EngineVariant& variant);
 

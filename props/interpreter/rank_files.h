@@ -10,16 +10,16 @@
 namespace zeroproof::program {
 
 // What one rank does with files that all ranks share. Counts what it writes and reads, and fails
-// when it is told to, as a full disk or one that is gone does. The first write to a file takes half
+// on request, as a full disk or one that is gone does. The first write to a file takes half
 // of the bytes. Not thread-safe.
 class RankFiles final : public FileSystem {
  public:
   // Must outlive it.
   explicit RankFiles(FileSystem& files) : files_(files) {}
 
-  // The n-th call from now on that needs room fails, and if it lasts all behind it.
+  // The n-th call from now on that needs room fails, and if it lasts all calls after it.
   void fail_write(int n, bool lasts);
-  void fail_read(int n);  // the n-th from now on and all behind it
+  void fail_read(int n);  // the n-th from now on and all after it
   void heal();            // no call fails
   // Calls since the last fail_ or heal(); of the writes to a file the first. What only removes
   // needs no room and is not counted.

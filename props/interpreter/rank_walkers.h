@@ -17,7 +17,7 @@ class RankWalkers {
   RankWalkers(const RunnableProgram& runnable, const EngineVariant& variant,
               train::RunJudge& judge);
 
-  // After the run, with what its last world left behind. Call once.
+  // After the run, with the results of its last world. Call once.
   void finish(const std::vector<RankRun>& ranks);
 
   using See = std::function<void(int rank, const reference::Finding& finding)>;

@@ -55,7 +55,7 @@ class Target {
                         std::optional<int> modifier, const Call& body) = 0;
   // What a context shows of a weight.
   virtual Tensor gathered_value(std::size_t, const Tensor& weight) const { return weight; }
-  // Whether it was captured; nothing has run where it was not.
+  // Whether it was captured; the body has not run where it was not.
   virtual bool capture(std::size_t engine, const Call& body) = 0;
   // Runs it where the k-th allocation fails, and again if that failed. `rewind`: before it again.
   virtual void with_short_memory(int allocation, const Call& body, const Call& rewind) = 0;

@@ -57,7 +57,7 @@ class TreeModule final : public nn::Module {
   Tensor call(Autograd& ag, const std::string& module, const TensorList& inputs) const;
   // A linear function of the module's weight alone, which has to be whole.
   Tensor use_weight(Autograd& ag, const std::string& module, const TensorList& inputs) const;
-  // The module that registers the node; null where the node is none of its own.
+  // The module that registers the node; null where the node is not a module of its own.
   nn::Module* module_of(const std::string& node) const;
   // The first weight of a node.
   Tensor weight_of(const std::string& node) const;

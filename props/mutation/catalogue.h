@@ -19,7 +19,7 @@ struct CatalogueRow {
 // All 180, in the order of their ids. Static.
 std::span<const CatalogueRow> bug_catalogue();
 
-// Null when there is none of that id.
+// Null when no row has that id.
 const CatalogueRow* find_row(std::string_view id);
 
 }  // namespace zeroproof::mutation

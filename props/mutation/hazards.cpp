@@ -40,7 +40,7 @@ std::string_view reason_of(Quirk quirk) {
 }
 
 // Of every row and its reference: without any quirk the engine takes an aborted backward back in a
-// way that upstream does not have. H18 does nothing else in a generated case.
+// way that upstream does not have. H18 has no other effect in a generated case.
 constexpr std::string_view kUpstreamEngine = "h18";
 
 // A container whose outputs are ignored differs where outputs are what is divided.

@@ -51,7 +51,7 @@ class GroupDecorator : public ProcessGroup {
 
 // B21: gradients are reduced over a group of this rank alone.
 std::unique_ptr<Runtime> reduce_over_one_rank(Runtime& runtime);
-// E11: a second group meets before a sum on some ranks and behind it on others.
+// E11: a second group meets before a sum on some ranks and after it on others.
 std::unique_ptr<Runtime> cross_groups(Runtime& runtime);
 
 }  // namespace zeroproof::mutation

@@ -39,7 +39,7 @@ Json difference_of(const ZeroConfig& config, Blocks blocks) {
   return difference(config_json(config), kDefaults, blocks);
 }
 
-// Parts of a key's path that say nothing to a reader.
+// Parts of a key's path that do not help a reader.
 constexpr std::string_view kSilent[] = {"zero_optimization", "params", "enabled", "device", "type"};
 
 void add_config_words(const Json& value, const std::string& name, std::vector<std::string>& words) {

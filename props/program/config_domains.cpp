@@ -315,7 +315,7 @@ void set_precision(ZeroConfig& config, Precision precision) {
       precision == Precision::grad_scaler ? DType::float16 : DType::bfloat16;
 }
 
-// What a member of another stage says changes nothing, and is seldom drawn.
+// A member of another stage has no effect, and is seldom drawn.
 void draw_config(Source& source, const Policy& policy, int changes, ZeroConfig& config) {
   constexpr std::uint32_t kSeldom = 8;
   std::vector<std::uint32_t> weights = {4 * kSeldom};  // no more changes

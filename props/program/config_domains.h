@@ -25,7 +25,7 @@ struct ConfigDomain {
 // A row a member, in the order of ZeroConfig. Static.
 std::span<const ConfigDomain> config_domains();
 
-// What every case of the stage begins with: float32, and what a user gets who says nothing, but
+// The configuration that every case of the stage begins with: float32 and the defaults, but
 // without clipping; in stage 3 no parameter stays whole or is gathered ahead.
 ZeroConfig simplest_config(int stage);
 

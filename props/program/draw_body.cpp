@@ -45,7 +45,7 @@ class BodyDraw {
     return row == 0 ? 2 : 0;
   }
 
-  // Index 0: none of them.
+  // Index 0: no production.
   std::vector<std::uint32_t> weights_of(Position position) const {
     std::vector<std::uint32_t> weights = {0};
     std::uint32_t sum = 0;

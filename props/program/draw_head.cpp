@@ -33,7 +33,7 @@ void fit_world(const Policy& policy, World& world) {
   if (!policy.can_do(world)) world.ranks = policy.subject->capabilities.some_ranks();
 }
 
-// How often each stage is drawn. A subject that has none of the simplest configurations may have
+// How often each stage is drawn. A subject without any simplest configuration may have
 // another one.
 std::array<std::uint32_t, 4> stage_weights(const Policy& policy) {
   constexpr std::array<std::uint32_t, 4> kUsual = {4, 4, 4, 8};

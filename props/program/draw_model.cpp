@@ -175,7 +175,7 @@ class ModelDraw {
       case 7:
         return draw_unused();
       case 8:
-        return Sequential{};  // calls nothing, and has no parameters
+        return Sequential{};  // calls no module, and has no parameters
       default:
         return draw_owner();
     }

@@ -19,7 +19,7 @@ enum class Position : std::uint8_t {
 };
 
 // One way to go on with a program. `make` adds statements and says whether they made sense;
-// otherwise none of them stays.
+// otherwise they are all removed.
 struct Production {
   std::string_view name;  // "no_sync_round"
   std::uint32_t weight = 1;

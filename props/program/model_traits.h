@@ -16,7 +16,7 @@ struct ModelTraits {
   bool returns_weights = false;
   bool has_watches = false;
   bool has_customs = false;
-  bool is_plain = true;  // Linear, Custom, Sequential and Shared alone, and nothing watched
+  bool is_plain = true;  // Linear, Custom, Sequential and Shared alone, without watches
 };
 ModelTraits traits_of(const Model& model);
 

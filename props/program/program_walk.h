@@ -4,9 +4,9 @@
 
 namespace zeroproof::program {
 
-// Whether a body looks at values and does nothing else.
+// Whether a body only looks at values.
 bool reads_alone(const Body& body);
-// Whether a body throws and does nothing else, or is empty.
+// Whether a body only throws, or is empty.
 bool raises_alone(const Body& body);
 
 }  // namespace zeroproof::program

@@ -11,7 +11,7 @@ namespace zeroproof::program {
 
 // The contract by subject, in props/program/rules/. Each rule says of one statement why it makes no
 // sense where it stands, or what has to come of it, and moves the state past it. After an error
-// the state is good for nothing.
+// the state must not be used.
 
 using Verdict = Result<Expectation>;
 
@@ -117,7 +117,7 @@ bool is_past_limit(const State& state, const Value& value);  // as it is where i
 State first_state(const Program& program);
 EngineState new_engine(const State& state, const EngineSpec& engine);
 
-// The frame of a block, and what it says of its engine; nothing is checked.
+// The frame of a block, and what it says of its engine; does not check the block.
 void open_block(State& state, const Block& block);
 
 // What several subjects move.

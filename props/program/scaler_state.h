@@ -22,7 +22,7 @@ struct ScalerState {
   bool is_needed() const { return kind != Kind::none; }
   bool is_dynamic() const { return kind == Kind::dynamic || kind == Kind::grad_scaler; }
   void set(Kind given, double number);
-  // False: an overflow at the smallest scale, which changes nothing.
+  // False: an overflow at the smallest scale, which does not change the state.
   bool update(const ZeroConfig& config, bool has_overflow);
   // Of a checkpoint, where this one moves by itself.
   void restore(const ScalerState& saved);

@@ -33,7 +33,7 @@ class Scene {
   // False unless it is refused here.
   bool add_refused(Statement statement);
   bool is_allowed(const Statement& statement) const;
-  // Adds what `make` does, or nothing where it returns false.
+  // Adds what `make` does; leaves the program unchanged where it returns false.
   bool attempt(const std::function<bool()>& make);
   // A statement around others: `fill` adds to its body. False as add().
   bool around(Statement outer, const std::function<bool()>& fill);

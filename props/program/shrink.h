@@ -26,7 +26,7 @@ std::vector<std::uint32_t> values_of(const Choices& choices);
 bool is_simpler(const Choices& a, const Choices& b);
 
 // The simplest case that deletions, replacements and lower choices lead to from `start`, which
-// fails. It is a fixed point: shrinking the result changes nothing, unless `max_runs` ended it.
+// fails. It is a fixed point: shrinking the result returns the same, unless `max_runs` ended it.
 Shrunk shrink(const Choices& start, const StillFails& still_fails, std::size_t max_runs);
 
 }  // namespace zeroproof::program

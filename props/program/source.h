@@ -29,8 +29,8 @@ struct Choices {
   std::vector<Span> spans;  // in the order of their begins; a parent before its children
 };
 
-// The only door through which a case is drawn: fresh from a seed, or again from choices. Whoever
-// draws takes what it gets: a choice that is missing is 0, one that is too large its remainder.
+// The only door through which a case is drawn: fresh from a seed, or again from choices. The
+// drawing code takes what it gets: a missing choice is 0, one that is too large its remainder.
 // Everything drawn is recorded. Not thread-safe.
 class Source {
  public:

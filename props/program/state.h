@@ -53,7 +53,7 @@ struct Value {
 // What an engine has of its window.
 struct Window {
   bool has_gradients = false;  // a backward has ended
-  bool has_local = false;      // that nothing has reduced yet
+  bool has_local = false;      // gradients that are not reduced yet
   bool has_spike = false;
   std::set<std::string> reached = {};  // weights, as Reach names them
   friend bool operator==(const Window&, const Window&) = default;

@@ -166,7 +166,7 @@ struct Block {
     gathered,        // GatheredParameters
     autocast,        // of the engine's dtype
     other_autocast,  // of another one
-    capture          // engine.capture: refused where no device can capture, and nothing of it runs
+    capture          // engine.capture: refused before its body runs where no device can capture
   };
   Kind kind = Kind::no_sync;
   std::string engine;

@@ -14,7 +14,7 @@ struct SubjectGrammar {
 
   bool has(std::size_t row) const;
 
-  // Draws some programs of each row alone: a row that none of them has is none of the subject's. A
+  // Draws some programs of each row alone, and leaves out a row that no program contains. A
   // pure function of its argument and the grammar.
   static SubjectGrammar learn(Capabilities capabilities);
 };

@@ -15,9 +15,9 @@ class Typestate {
 
   // What has to come of it here; or why it makes no sense. Bodies and hooks are walked, too.
   Result<Expectation> expect(const Statement& statement) const;
-  // The same, and goes on after it. An error changes nothing.
+  // The same, and goes on after it. An error does not change the state.
   Result<Expectation> apply(const Statement& statement);
-  // The same, with `after` as what it goes on to; after an error that is good for nothing.
+  // The same, with `after` as what it goes on to; after an error `after` must not be used.
   Result<Expectation> next(const Statement& statement, Typestate& after) const;
 
   // Inside a block, a Catch or an OutOfMemory, before the first statement of its body. What it says

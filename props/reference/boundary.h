@@ -23,7 +23,7 @@ class Boundary {
   const ZeroConfig& config_;
   std::optional<bool> override_;
   std::int64_t micro_ = 0;
-  bool is_known_ = false;  // until the engine has told its steps, once and after each load
+  bool is_known_ = false;  // until the engine has reported its steps, once and after each load
   bool is_step_running_ = false;
 };
 

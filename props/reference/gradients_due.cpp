@@ -12,7 +12,7 @@ GradientsDue::GradientsDue(const Surroundings& around)
   if (config().stage < 3) capacity_ = std::min(capacity_, world_.trained_elements() + 1);
 }
 
-// 2.2; in stage 0 whoever watches the model has hooks of its own.
+// 2.2; in stage 0 an observer of the model has hooks of its own.
 bool GradientsDue::has_hooks() const {
   return config().stage != 1 || config().has_overlap_comm() || config().contiguous_gradients ||
          config().accumulation_dtype() != config().model_dtype();
@@ -109,7 +109,7 @@ void GradientsDue::see_return(const HookEvent& event) {
   sums.insert(loaded_.begin(), loaded_.end());
   if (method == calls::kModelStep || method == calls::kZeroGrad || method == calls::kLoad)
     drop_window();
-  if (method == calls::kLoad) loaded_ = sums;  // a load that is refused changes nothing
+  if (method == calls::kLoad) loaded_ = sums;  // a load that is refused does not change a sum
 }
 
 // What came again has joined its place in the bucket, without an event.

@@ -25,7 +25,7 @@ class GradientsDue final : public Part {
     std::int64_t flushed = -1;  // elements of an early flush whose reason is still to come
   };
 
-  bool has_hooks() const;  // events tell of every gradient
+  bool has_hooks() const;  // every gradient has an event
   DType dtype_of_bucket(const HookEvent& event, std::size_t id) const;
   bool is_held(std::size_t id) const;
   bool is_partitioning() const { return config().stage >= 2; }

@@ -39,7 +39,7 @@ void run_ranks(int ranks, const std::function<void(int rank, Meetings& meetings)
   const auto is_done = [](const auto& fiber) { return fiber->is_done(); };
   const auto has_failed = [](const std::exception_ptr& error) { return error != nullptr; };
   for (std::size_t idle = 0; !std::ranges::all_of(fibers, is_done); ++idle) {
-    // Whoever waits for a rank that has failed or ended waits for ever.
+    // A rank that waits for a failed or ended rank waits forever.
     const bool is_stuck = idle > count && std::ranges::any_of(errors, has_failed);
     ZP_CHECK(!is_stuck && idle < 1'000'000, "the ranks of the reference meet");
     for (const auto& fiber : fibers)

@@ -281,7 +281,7 @@ void ReferenceTarget::save(std::size_t engine, const program::Save& save, Observ
   std::vector<double> counters = it.counters();
   counters.pop_back();  // the loss scale
   seen.push_back({Observed::saved, prefix + "counters", {}, counters});
-  // One that does not move says nothing of its overflows.
+  // With a fixed scale the counts of its overflows are unspecified.
   seen.push_back(
       {Observed::saved,
        prefix + "loss scaler",

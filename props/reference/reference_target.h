@@ -18,7 +18,7 @@ namespace zeroproof::reference {
 using SavedStates = std::map<std::pair<std::size_t, std::string>, WholeState>;
 
 // One rank of the unsharded reference: plain autograd over whole parameters; ranks meet at steps
-// alone. Skips nothing by itself: the interpreter skips what is refused.
+// alone. Does not skip calls by itself: the interpreter skips what is refused.
 class ReferenceTarget final : public program::Target {
  public:
   // Of the world that runs.

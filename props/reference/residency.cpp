@@ -99,7 +99,7 @@ bool Residency::is_judging(const HookEvent& event) const {
   return event.transforms == 0 && !failure_;
 }
 
-// 3.9. What it lists stays whole until it ends, whoever has gathered it.
+// 3.9. What it lists stays whole until it ends, no matter who gathered it.
 void Residency::see_context(const HookEvent& event) {
   const bool begins = event.kind == EventKind::engine_call;
   if (begins) contexts_.push_back(ids_of(event));

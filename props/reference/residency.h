@@ -114,7 +114,7 @@ class Residency final : public Part {
   Retained retained_;
   GatherLog gathers_;
   bool is_order_lost_ = false;
-  std::optional<Freedom> failure_;  // why nothing is judged until the next root's forward
+  std::optional<Freedom> failure_;  // why events are not judged until the next root's forward
   std::optional<Fetch> fetch_;
   std::set<Id> reclaimed_;  // by the open fetch, without a collective
   std::optional<Release> release_;
@@ -123,7 +123,7 @@ class Residency final : public Part {
   std::optional<Id> expected_module_;   // whose forward has begun without its fetch
   std::optional<FetchOrder> given_up_;  // by the fetch that comes, which decides whether rightly
   std::set<Id> under_way_;              // by the order that is given up
-  bool has_new_external_ = false;       // and nothing since
+  bool has_new_external_ = false;       // and no fetch or invalidation since
   std::vector<Ids> contexts_;           // of the user, open
   int transforms_ = 0;
   bool is_alone_ = false;          // the outermost transform, in no call and no task

@@ -114,7 +114,7 @@ void Residency::end_fetch(const HookEvent& event) {
   order_.advance();
 }
 
-// 3.8. Without an order a fetch gathers nothing but what its module uses.
+// 3.8. Without an order a fetch gathers only what its module uses.
 void Residency::adopt_externals(const Fetch& fetch) {
   for (const Ids& ids : fetch.gathers)
     for (const Id id : ids)

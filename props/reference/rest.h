@@ -11,7 +11,7 @@ namespace zeroproof::reference {
 
 // Bytes on the device that an engine holds between two windows, at most: weights, states, windows
 // and buckets. docs/spec/zero/gradients.md 2.15 and 2.16, stage3.md 3.1 and 3.6. What a program
-// keeps (graphs, gradients, contexts) comes on top, so that this is for programs that keep nothing.
+// keeps (graphs, gradients, contexts) comes on top, so that this is for programs that keep none.
 // None: the rules do not say it for this configuration.
 std::optional<std::int64_t> bytes_at_rest(const World& world);
 

@@ -26,7 +26,7 @@ class Scene {
   std::string_view innermost() const {
     return calls_.empty() ? std::string_view() : std::string_view(calls_.back().method);
   }
-  // Whether a call whose method begins so is open, contexts of the user aside.
+  // Whether a call whose method begins so is open, other than contexts of the user.
   bool is_in_any(std::string_view prefix) const;
   // The number of the outermost open graph task's call; -1 outside any.
   std::int64_t outermost_task() const { return tasks_.empty() ? -1 : tasks_.front(); }

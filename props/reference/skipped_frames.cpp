@@ -73,7 +73,7 @@ void SkippedFrames::see_return(const HookEvent& event) {
     judge_freed(event, tracked_, "after a backward");
 }
 
-// Without outstanding graphs a forward starts from nothing gathered.
+// Without outstanding graphs no parameter is gathered when a forward starts.
 void SkippedFrames::judge_begun(const HookEvent& event) {
   if (std::exchange(has_begun_, false))
     judge_freed(event, claims_.empty() ? whole_ : tracked_, "where a forward has begun");

@@ -72,7 +72,7 @@ class Walker::Engine {
   }
 
   // An engine knows its steps from its first forward or load on, and says its configuration once.
-  // One that does not know them any more, or says it again, has been made anew.
+  // One that no longer knows its steps, or says it again, is a new engine.
   bool is_new_engine(const HookEvent& event) {
     const std::string_view name = names_.text(event.name);
     const bool is_engines = name.starts_with("engine.") || name.starts_with(calls::kAddExternal);
@@ -81,7 +81,7 @@ class Walker::Engine {
       if (had_steps && !has_steps_) return true;
       if (name == calls::kZeroGrad && scene_.is_in(calls::kLoad)) is_loading_ = true;
     }
-    // A load that is not refused clears the window before it tells the steps.
+    // A load that is not refused clears the window before it reports the steps.
     if (event.kind == EventKind::engine_return && name == calls::kLoad)
       has_steps_ = std::exchange(is_loading_, false) || has_steps_;
     const bool is_it =

@@ -12,7 +12,7 @@ namespace zeroproof::reference {
 
 // Follows the events of one rank beside a small, slow ZeRO, and says where the rank did what the
 // rules of docs/spec/zero do not allow. It knows the configuration and the tables of a World, and
-// nothing of the program. What the rules leave open it counts and does not judge. Used on the
+// not the program. What the rules leave open it counts and does not judge. Used on the
 // thread of its rank; findings and coverage after that.
 class Walker final : public EventSink {
  public:

@@ -81,7 +81,7 @@ class WholeEngine {
   // whether there was any.
   bool collect(TensorList& sums, double factor) const;
   void clear_grads() const;
-  // Copies of every .grad; and as they were, or none of them.
+  // Copies of every .grad; set_grads() puts them back, or clears .grad for an empty list.
   TensorList grads() const;
   void set_grads(const TensorList& grads) const;
 

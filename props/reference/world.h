@@ -32,10 +32,10 @@ struct Module {
   std::string name;                          // as events have it
   std::vector<std::size_t> parameters = {};  // its own; of a leaf module, those of all below it
   bool is_leaf = false;
-  bool is_below_leaf = false;  // it fetches nothing itself
+  bool is_below_leaf = false;  // it does not fetch by itself
 };
 
-// What a program may do that no event tells. A caller that knows the program says so; a recording
+// What a program may do that leaves no event. A caller that knows the program says so; a recording
 // leaves all of it open, and what depends on it counts as unspecified.
 struct Unseen {
   bool keeps_graphs = true;           // retain_graph or create_graph
@@ -51,7 +51,7 @@ struct Unseen {
   bool differentiates_inside = true;  // engine calls in the middle of a backward or forward
 };
 
-// One engine of one rank: configuration and tables, nothing of the program that runs.
+// One engine of one rank: configuration and tables, without the program that runs.
 struct World {
   ZeroConfig config = {};
   int ranks = 1;  // of the data-parallel group

@@ -41,7 +41,7 @@ std::optional<Other> without_blocks(const Program& program, Block::Kind kind) {
   return other;
 }
 
-// Nothing of the engine waits for its next step.
+// No gradient or graph of the engine waits for its next step.
 bool is_between_windows(const State& state, const std::string& name) {
   const EngineState& engine = state.engines.at(name);
   return !engine.window.has_gradients && !engine.window.has_local && !state.has_live_graph(name);

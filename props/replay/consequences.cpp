@@ -66,7 +66,7 @@ bool explains_peers(const Draft& cause, const Draft& draft) {
   return draft.is_of_peers && is_cause;
 }
 
-// What the exception that ends a process leaves behind.
+// Findings about what the exception that ends a process left unfinished.
 bool explains_remainder(const Draft& cause, const Draft& draft) {
   return cause.diagnosis.kind == "process.exception" && draft.trace == cause.trace &&
          draft.lc + kNear >= cause.lc && draft.is_after_exception;

@@ -20,7 +20,7 @@ namespace zeroproof {
 // their numbers, each once a backward, each after the last gradient in it; all of them before the
 // outermost task ends. Feed the events of one rank in order.
 //
-// A reducer lays its buckets out anew once: before its second backward, with a static graph before
+// A reducer rebuilds its buckets once: before its second backward, with a static graph before
 // its third. Where a bucket names a parameter whose gradient has not come, the recording still
 // speaks about the older layout, and what depends on the layout is not judged.
 class DdpRules {

@@ -108,8 +108,8 @@ class Diagnoser {
     }
   }
 
-  // A depth that stays is told although nothing is wrong yet; other hazards of properties stand in
-  // the levels.
+  // A depth that stays is reported although no result is wrong yet; other hazards of properties
+  // stand in the levels.
   void take_findings(std::size_t at, const PropertiesReport& report) {
     for (const Finding& finding : report.falsified) take_finding(at, finding);
     for (const Finding& finding : report.latent)
@@ -237,7 +237,7 @@ class Diagnoser {
 
   const ReplayReport& report_;
   std::vector<Draft> drafts_;
-  std::set<std::string> explained_;  // runs whose divergence has been told
+  std::set<std::string> explained_;  // runs whose divergence has been reported
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace zeroproof {
 
-// The findings of a replay in words: one entry a cause, what all ranks share told once, the gravest
-// first. Reads the files of what it tells again, for the moments around it, and the ranks of a run
+// The findings of a replay in words: one entry a cause, one for what all ranks share, the gravest
+// first. Reads the files of its findings again, for the moments around them, and the ranks of a run
 // side by side where they do not agree.
 std::vector<Diagnosis> diagnose(const ReplayReport& report);
 

@@ -11,7 +11,7 @@ namespace zeroproof {
 // How bad it is.
 enum class Gravity : std::uint8_t {
   defect,  // numbers are wrong, the run failed, hangs or will
-  hazard,  // nothing went wrong yet
+  hazard,  // no result is wrong yet
   note,    // refused by design, or only worth knowing
 };
 

@@ -8,16 +8,16 @@
 
 namespace zeroproof {
 
-// A diagnosis on its way: what it is told of once.
+// A diagnosis before it is reported: one for all its places.
 struct Draft {
   std::string run;
   Diagnosis diagnosis;
   std::size_t trace = 0;            // of the first place
   std::uint64_t lc = 0;             // of the first place; 0: none
   std::uint64_t count = 1;          // places
-  bool wants_context = false;       // its order is not told yet
+  bool wants_context = false;       // diagnosis.order is not filled yet
   bool is_of_peers = false;         // an exception that says that another rank has gone
-  bool is_after_exception = false;  // a finding about what an exception left behind
+  bool is_after_exception = false;  // a finding about what an exception left unfinished
 };
 
 }  // namespace zeroproof

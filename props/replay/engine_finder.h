@@ -13,15 +13,15 @@
 
 namespace zeroproof {
 
-// Tells to which engine a recorded event belongs: the engine of the enclosing engine.call, or of
-// the parameter it names, or, inside a final callback, of whoever queued it.
+// Finds the engine of a recorded event: the engine of the enclosing engine.call, or of
+// the parameter it names, or, inside a final callback, the engine that queued it.
 class EngineFinder {
  public:
   explicit EngineFinder(const NameTable& names) : names_(&names) {}
 
   void declare_param(std::string_view name);
 
-  // The engine of `event`; engine 0 when nothing tells. Call once for every event, in order.
+  // The engine of `event`; engine 0 when it is unknown. Call once for every event, in order.
   EngineId find(const HookEvent& event);
 
  private:

@@ -14,8 +14,8 @@ enum class Framework { plain, ddp, fsdp2, deepspeed, fsdp1, dtensor, unknown };
 // "plain", "ddp", "fsdp2", "deepspeed", "fsdp1", "dtensor", "unknown".
 std::string_view framework_name(Framework framework);
 
-// Tells the framework by what wraps the first model, by the header (producer.framework, stage, else
-// producer.deepspeed), and where neither says anything, by the first event that only one of them
+// Finds the framework by what wraps the first model, by the header (producer.framework, stage, else
+// producer.deepspeed), and where both are silent, by the first event that only one of them
 // writes.
 class FrameworkFinder {
  public:

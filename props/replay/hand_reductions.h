@@ -25,7 +25,7 @@ class HandReductions {
 
   const NameTable& names_;
   JobFacts& facts_;
-  std::set<NameId> open_;       // gradients of this window that nothing has reduced
+  std::set<NameId> open_;       // gradients of this window that are not reduced
   std::set<NameId> abandoned_;  // a step used their gradient unreduced
 };
 

@@ -19,7 +19,7 @@ const LaneItem* front(const std::deque<LaneItem>& items) {
   return items.empty() ? nullptr : &items.front();
 }
 
-// One side of the divergence in words, whichever it is.
+// One side of the divergence in words.
 struct Party {
   const std::vector<std::int32_t>& ranks;
   const std::deque<LaneItem>& items;

@@ -52,7 +52,7 @@ class Grouper {
   }
 
   // Two groups of the same ranks are called "g0_1" and "g0_1@7", the one that was used first
-  // without its own name. Where ranks used them in another order, the names say nothing.
+  // without its own name. Where ranks used them in another order, the names are ambiguous.
   void skip_ambiguous_names() {
     for (const auto& [members, by_member] : names_) {
       const std::set<std::string>& first = by_member.begin()->second;
@@ -100,7 +100,7 @@ class Grouper {
     out_.groups.push_back(std::move(group));
   }
 
-  // Ranks of the group with a file that issued nothing on it.
+  // Ranks of the group that have a file but no operation on it.
   void add_silent(const std::vector<std::int32_t>& ranks, std::vector<LaneSeat>& seats) const {
     std::set<std::size_t> there;
     for (const LaneSeat& seat : seats) there.insert(seat.member);
@@ -163,7 +163,7 @@ class Grouper {
 
 }  // namespace
 
-// PyTorch describes the world as "default_pg", which says nothing.
+// PyTorch describes the world as "default_pg", which is left out.
 std::string LaneGroup::title() const {
   const bool says_more = !description.empty() && description != name && description != "default_pg";
   return says_more ? fmt::format("{} ({})", name, description) : name;

@@ -16,7 +16,7 @@ struct RunMember {
   std::string_view path;
 };
 
-// A rank of a group with what it issued there; `lane` is null for a rank that issued nothing.
+// A rank of a group with what it issued there; `lane` is null if it issued none.
 struct LaneSeat {
   std::size_t member = 0;  // index into the members of the run
   const CollectiveLane* lane = nullptr;

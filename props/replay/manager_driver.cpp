@@ -66,7 +66,7 @@ void ManagerDriver::drive(const std::vector<ManagerEntry>& entries) {
 }
 
 void ManagerDriver::set_epilogue_ran(EngineId engine, bool ran) {
-  if (adopts_ && !managers_.contains(engine)) return;  // the first call tells
+  if (adopts_ && !managers_.contains(engine)) return;  // the first call gives the state
   manager(engine).set_epilogue_ran(ran);
 }
 

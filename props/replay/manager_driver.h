@@ -24,7 +24,7 @@ struct ManagerEntry {
 };
 
 // Runs one outermost recorded manager call against our managers. Inside the post hook the
-// recording tells what the engine did: nested manager calls, an epilogue, an exception.
+// recording gives what the engine did: nested manager calls, an epilogue, an exception.
 class ManagerDriver final : private HookHost, private ManagerObserver {
  public:
   // The names must outlive the driver.
@@ -37,7 +37,7 @@ class ManagerDriver final : private HookHost, private ManagerObserver {
   // An optimizer wrote the flag outside any manager call.
   void set_epilogue_ran(EngineId engine, bool ran);
 
-  // What happened up to here was not recorded: each manager starts anew, with the state that its
+  // What happened up to here was not recorded: each manager starts again, with the state that its
   // first recorded call found.
   void begin_in_the_middle();
 

@@ -16,7 +16,7 @@ constexpr std::string_view kRule =
     "send and recv pair in order: the nth send of a rank to another meets the nth recv there, with "
     "the same size";
 
-// What one rank sent to another, from both sides; a side that has nothing is null.
+// What one rank sent to another, from both sides; a side without messages is null.
 struct Channel {
   const MessageLane* sent = nullptr;
   const MessageLane* received = nullptr;

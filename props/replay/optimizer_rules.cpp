@@ -10,7 +10,7 @@
 namespace zeroproof {
 namespace {
 
-// A parameter that one micro-batch leaves out says nothing yet.
+// A parameter that one micro-batch leaves out is no finding yet.
 constexpr std::uint64_t kOptimizerStepsMin = 2;
 
 }  // namespace
@@ -70,7 +70,7 @@ void OptimizerRules::on_step(const HookEvent& event) {
       event);
 }
 
-// Where no hook tells of a gradient, a parameter without one is no finding.
+// Where gradients have no hook events, a parameter without one is no finding.
 bool OptimizerRules::judges_gradients() const {
   return !is_compiled_ && !trained_.empty() &&
          std::all_of(facts_.wrappers.begin(), facts_.wrappers.end(),
@@ -98,7 +98,7 @@ void OptimizerRules::finish(std::vector<Diagnosis>& out) {
   findings_.take(out);
 }
 
-// Parameters that are made anew after the optimizer was (dtype, device, wrapping) leave it with
+// Parameters that are replaced after the optimizer was made (dtype, device, wrapping) leave it with
 // tensors that no graph leads to.
 void OptimizerRules::find_other_parameters() {
   const std::vector<std::string> unheld = unheld_params();

@@ -28,7 +28,7 @@ class OptimizerRules {
  private:
   struct Optimizer {
     std::uint64_t steps = 0;
-    std::int64_t grads_max = -1;  // parameters with a gradient; -1: not told
+    std::int64_t grads_max = -1;  // parameters with a gradient; -1: not recorded
     HookEvent first_step;
   };
   struct Window {  // of one model, between two steps

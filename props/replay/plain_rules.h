@@ -15,7 +15,7 @@ namespace zeroproof {
 
 // What autograd itself promises about callbacks (docs/spec/autograd.md 10): they run after the last
 // gradient hook of their graph task, in the order of queueing, before the task ends; when a node
-// failed, none of them runs. Feed the events of one rank in order.
+// failed, they do not run. Feed the events of one rank in order.
 class PlainRules {
  public:
   // `names` must outlive it.

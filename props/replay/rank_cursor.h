@@ -52,10 +52,10 @@ class RankCursor {
   RankCursor(RankCursor&&) noexcept;
   ~RankCursor();
 
-  // The next item of the lane, or nothing at the end of what can be read.
+  // The next item of the lane; nullopt at the end of what can be read.
   std::optional<LaneItem> next();
 
-  // The last telling event before where `next` stands.
+  // The last significant event before where `next` stands.
   DiagnosisMoment last() const;
 
   // Events read so far.

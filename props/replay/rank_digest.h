@@ -61,7 +61,7 @@ class RankDigest {
   // One object for equal member lists; with what other files have.
   void share_members(MemberTable& table);
   void set_framework(Framework framework) { framework_ = framework; }
-  // On a device a wait ends before the work does, so that a completion proves nothing about peers.
+  // On a device a wait ends before the work does, so that a completion is no proof about peers.
   void set_completions_seen_early() { has_early_completions_ = true; }
   // Too many numbers are kept over all files.
   void drop_gradients();
@@ -82,7 +82,7 @@ class RankDigest {
   const std::vector<Gradient>& gradients() const { return gradients_; }
   std::size_t values_kept() const { return values_kept_; }
   const SequenceDigest& gathers() const { return gathers_; }
-  // Overflows, loss scales and updates, as marks tell them.
+  // Overflows, loss scales and updates, by the marks.
   const SequenceDigest& decisions() const { return decisions_; }
   const SequenceDigest& hooks() const { return hooks_; }
   // Optimizer steps, each with the number of collectives before it.

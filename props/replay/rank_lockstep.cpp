@@ -71,7 +71,7 @@ bool is_permuted(const Items& mine, const Items& other, std::size_t length, bool
 
 struct Scored {
   LockstepExplanation explanation;
-  bool is_whole = false;  // nothing remains on either side
+  bool is_whole = false;  // no item remains on either side
   std::size_t covered = 0;
 
   bool is_better_than(const Scored& other) const {

@@ -52,7 +52,7 @@ struct LockstepExplanation {
     swapped,         // both have the same items, in another order
     mine_ended,
     other_ended,
-    unlike,  // another item, and what follows explains nothing
+    unlike,  // another item, and what follows is no explanation
   };
   Kind kind = Kind::unlike;
   std::size_t length = 0;  // swapped: items until both agree again

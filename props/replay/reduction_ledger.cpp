@@ -102,7 +102,7 @@ void ReductionLedger::on_bucket(const HookEvent& event) {
   }
 }
 
-// A recording that was told of the buckets before they were made anew names other parameters.
+// A recording that saw the buckets before they were rebuilt names other parameters.
 bool ReductionLedger::is_mapped(const HookEvent& bucket) const {
   if (bucket.params.empty()) return false;
   const bool is_declared =
@@ -149,7 +149,7 @@ void ReductionLedger::on_zero_grad() {
   carried_bytes_ = 0;
 }
 
-// Before hooktrace 1.1 a step with a closure is told before the closure runs. A synchronised
+// Before hooktrace 1.1 a step with a closure is written before the closure runs. A synchronised
 // backward that follows it without a zero_grad between them is that of the closure.
 void ReductionLedger::settle_closure(bool is_of_closure) {
   if (std::exchange(is_closure_possible_, false) && is_of_closure) steps_without_.withdraw_last();
@@ -213,7 +213,7 @@ std::vector<NameId> ReductionLedger::unreduced_of(const HookEvent& step) const {
   std::vector<NameId> left;
   for (const auto& [param, entry] : open_) {
     const bool is_used = optimizer == facts_.optimizers.end() || held.contains(param);
-    // In a recording without wrapper records only buckets and no_sync tell what DDP reduces.
+    // In a recording without wrapper records only buckets and no_sync show what DDP reduces.
     const bool is_told =
         !facts_.wrappers.empty() || entry.is_unsynced || in_buckets_.contains(param);
     if (is_used && is_told && is_replica(param) && !is_outside(param)) left.push_back(param);

@@ -56,7 +56,7 @@ class TraceReplayer {
   }
 
   bool was_stopped() const { return was_stopped_; }
-  // Of the file, whichever levels were asked for; null where it could not be opened.
+  // Of the file, at any set of levels; null where it could not be opened.
   const RankDigest* digest() const { return properties_ ? &properties_->digest() : own_digest(); }
   const RunFacts& facts() const { return facts_; }
 

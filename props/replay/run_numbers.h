@@ -9,7 +9,7 @@
 
 namespace zeroproof {
 
-// One rank's file and what it told about its numbers.
+// The file of one rank and the numbers it recorded.
 struct NumbersFile {
   std::string path;
   const TraceStory* story = nullptr;  // never null
@@ -17,7 +17,7 @@ struct NumbersFile {
 
 // The first step at which ranks that hold the same parameters differ, in values or in gradients;
 // and the sharded job that clips by the norm of its own part. Reads two files again for the name of
-// the parameter. Nothing when the numbers agree or were not recorded.
+// the parameter. Empty when the numbers agree or were not recorded.
 std::vector<Diagnosis> compare_numbers(const std::vector<NumbersFile>& files);
 
 }  // namespace zeroproof

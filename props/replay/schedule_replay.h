@@ -10,7 +10,7 @@
 namespace zeroproof {
 
 // The schedule with what its run falsified written into its settings, so that a later replay can
-// tell whether it still does.
+// see whether it still does.
 Schedule expecting(Schedule schedule, const std::vector<Verdict>& verdicts);
 
 struct ScheduleReplayOptions {
@@ -25,7 +25,7 @@ struct ScheduleReplay {
   Schedule schedule;   // as it ran
   RecordedRun run;
   std::vector<std::string> falsified;                // property numbers
-  std::optional<std::vector<std::string>> expected;  // absent: nothing to compare with
+  std::optional<std::vector<std::string>> expected;  // absent: no comparison
 
   bool is_reproduced() const { return !expected || *expected == falsified; }
 };
@@ -33,8 +33,8 @@ struct ScheduleReplay {
 // Whether the word is a schedule, or names a file that starts as one.
 bool is_schedule_word(const std::string& word);
 
-// Runs the schedule that the word is or names. Under another policy or mode there is nothing to
-// compare with.
+// Runs the schedule that the word is or names. Under another policy or mode there is no
+// expectation to compare with.
 Result<ScheduleReplay> replay_schedule(const std::string& word,
                                        const ScheduleReplayOptions& options);
 

@@ -56,7 +56,7 @@ struct StateLevel::Impl {
         finder(event_names),
         driver(rules, policy_mode, event_names) {}
 
-  // What a method of an optimizer that ended wrote to `epilogue_ran`; nothing for most.
+  // What a method of an optimizer that ended wrote to `epilogue_ran`; nullopt for most.
   std::optional<bool> epilogue_flag_written(const HookEvent& event) const {
     if (event.kind != EventKind::engine_return || event.is_exceptional()) return std::nullopt;
     const std::string_view method = names.text(event.name);

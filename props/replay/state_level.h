@@ -36,7 +36,7 @@ struct StateReport {
 
 // The state level of replay: drives a policy's hook-state manager with the recorded manager
 // calls and compares every state and result. Each engine has its own manager, which starts as
-// constructed; nothing is copied from the recording but the arguments of calls, the graph task
+// constructed; the recording supplies only the arguments of calls, the graph task
 // they ran in, exceptions that passed, and that an optimizer's epilogue ran.
 //
 // Events arrive in order of their logical clock. Memory is bounded by the longest outermost
@@ -49,7 +49,7 @@ class StateLevel {
   StateLevel(StateLevel&&) noexcept;
   ~StateLevel();
 
-  // Declares the parameters in order: with several engines the first component of a name tells
+  // Declares the parameters in order: with several engines the first component of a name shows
   // whose it is.
   void declare_param(std::string_view name);
 

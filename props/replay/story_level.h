@@ -40,7 +40,7 @@ struct SeenException {
   std::uint64_t lc = 0;
   std::string type;
   std::string message;
-  bool is_uncaught = false;  // nothing caught it: the recording says so
+  bool is_uncaught = false;  // the recording says that the job did not catch it
 };
 
 // Which rules looked at one file, for the line that says what "ok" means.
@@ -49,7 +49,7 @@ struct CheckedWork {
   std::vector<std::string> left_out;  // "order of buckets: not observed: ..."
 };
 
-// What one file tells beyond the levels: how it ended, and what its framework's design forbids.
+// The facts of one file beyond the levels: how it ended, and what its framework's design forbids.
 struct TraceStory {
   Framework framework = Framework::plain;
   std::int32_t rank = 0;

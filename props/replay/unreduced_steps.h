@@ -14,13 +14,13 @@ namespace zeroproof {
 struct UnreducedStep {
   HookEvent step;
   std::vector<std::string> params;
-  std::string cause;  // why, as far as the events tell
+  std::string cause;  // why, as far as the events show
   std::string look_at;
   std::uint64_t backward_lc = 0;  // end of the last backward
   bool is_unsynced = false;       // that one ran under no_sync
 };
 
-// Collects such steps and tells them at the end: a job that averages its parameters now and then
+// Collects such steps and reports them at the end: a job that averages its parameters now and then
 // (local SGD) steps on gradients of one rank on purpose.
 class UnreducedSteps {
  public:

@@ -10,7 +10,7 @@
 
 namespace zeroproof {
 
-// Gradients that nothing would have reduced before they were used.
+// Gradients that would not have been reduced before they were used.
 struct WhatIfMiss {
   EngineId engine;
   std::uint64_t lc = 0;  // of the step, or of the end of the trace

@@ -23,7 +23,7 @@ namespace zeroproof::train {
 class BaselineEngine {
  public:
   // `ops` must outlive it. Converts the parameters of `module` to the model's dtype. Does not train
-  // what `spec` leaves out of all parameter groups; null: nothing. The rest is dealt to `groups`.
+  // what `spec` leaves out of all parameter groups; null: none. The rest is dealt to `groups`.
   BaselineEngine(std::shared_ptr<nn::Module> module, const ZeroConfig& config, const Ops& ops,
                  int world_size);
 

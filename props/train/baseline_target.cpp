@@ -76,7 +76,7 @@ void BaselineTarget::tensor_backward(const TensorList& roots, const TensorList& 
   run_backward([&] { autograd_.backward(roots, given, {.retain_graph = retain_graph}); }, 0);
 }
 
-// Of a backward that throws, nothing stays.
+// A backward that throws leaves no gradients.
 void BaselineTarget::run_backward(const std::function<void()>& backward,
                                   std::optional<std::size_t> divided_by) {
   try {

@@ -16,7 +16,7 @@ namespace zeroproof::train {
 // the window ends; the update comes when all ranks have run theirs.
 class BaselineTarget final : public TrainTarget {
  public:
-  // All references must outlive it, `values` until nothing more is recorded.
+  // All references must outlive it, `values` until recording ends.
   BaselineTarget(Autograd& autograd, std::vector<BaselineEngine>& engines, int rank,
                  WindowValues* values);
 

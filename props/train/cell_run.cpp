@@ -47,7 +47,7 @@ void run_rank(const TrainScenario& scenario, const TrainCell& cell, Runtime& run
 }
 
 // Decides which node runs next on one rank, and keeps what was decided. Ranks that share an order
-// take the decisions of whoever came there first, as long as they are asked the same.
+// take the decisions of the rank that came there first, as long as they are asked the same.
 class NodeChooser final : public Chooser {
  public:
   struct Shared {

@@ -16,7 +16,7 @@
 
 namespace zeroproof::train {
 
-// What one rank of a run left behind.
+// The results of one rank of a run.
 struct RankRun {
   std::vector<WindowValues> windows;
   double loss_scale = 1.0;
@@ -56,7 +56,7 @@ struct CellRunOptions {
 };
 
 // One cell on the host runtime, a thread a rank, on GPUs, or in a simulated world; with a job its
-// ranks are processes, each of which calls this and has what all left behind. An error of the
+// ranks are processes, each of which calls this and has the results of all. An error of the
 // engine ends the program of its rank and no other: misuse has to be refused on every rank by
 // itself, at the same call.
 CellRun run_ranks(const TrainScenario& scenario, const TrainCell& cell,

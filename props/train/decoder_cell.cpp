@@ -81,7 +81,7 @@ ZeroConfig config_of(const DecoderCell& cell) {
   return config;
 }
 
-// Launches behind those of the weights, of which a decoder has one a tensor.
+// Launches after those of the weights, of which a decoder has one a tensor.
 TensorList batch_of(const DecoderCell& cell, std::int64_t forward, SequenceRange sequences) {
   constexpr std::uint64_t kFirstLaunch = 1U << 20;
   const auto turn = static_cast<std::uint64_t>(forward % kBatchTurns);

@@ -33,13 +33,13 @@ struct DecoderCell {
   bool uses_cudnn = true;                                 // on them, for attention
   std::shared_ptr<Job> job = nullptr;  // whose processes the ranks are; null: threads
   std::int64_t timeout_ms = 60'000;    // of a rank that waits for others
-  // On them: steps behind the first kEagerSteps replay a captured one.
+  // On them: steps after the first kEagerSteps replay a captured one.
   bool uses_cuda_graph = false;
   // In place of the built-in one; stage and precision are set on top.
   std::optional<ZeroConfig> config = std::nullopt;
 };
 
-// What is made on first use, and what stage 3 learns from an iteration, is there behind so many.
+// After so many steps all first-use state exists, and stage 3 has learnt from an iteration.
 inline constexpr std::int64_t kEagerSteps = 3;
 
 Result<nn::DecoderSizes> decoder_sizes_of(std::string_view model);

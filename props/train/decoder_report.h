@@ -50,7 +50,7 @@ struct DecoderOptions {
   bool leaves_out_collectives = false;  // of GPUs, to time a step without them
   std::string initial_path =
       {};  // empty for none; where weights and batches go before the first step
-  std::string trace_path = {};  // empty for none; of a run of its own, in which nothing is compared
+  std::string trace_path = {};  // empty for none; of a run of its own, without any comparison
 };
 
 // On the host runtime, a thread a rank, or on GPUs; with a job its ranks are processes, each of

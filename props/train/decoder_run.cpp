@@ -22,9 +22,9 @@ std::vector<TensorList> batches_of(const DecoderCell& cell, const Runtime& runti
 }
 
 // Measures from the end of one step to the end of the next, as the host sees them. A step waits for
-// the norm of its gradients, so that host and device go on in step; one that is replayed waits for
-// nothing, and the host for the step before it. The device is waited for before the first that
-// counts and behind the last, so that their sum is the device's.
+// the norm of its gradients, so that host and device go on in step. A replayed step does not wait:
+// the host waits for the step before it. The device is waited for before the first that
+// counts and after the last, so that their sum is the device's.
 class StepTimer {
  public:
   StepTimer(Runtime& runtime, const DecoderCell& cell, const DecoderRunOptions& options,

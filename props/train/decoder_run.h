@@ -12,11 +12,11 @@ namespace zeroproof::train {
 
 class ModelRecorder;
 
-// What one rank of a run left behind.
+// The results of one rank of a run.
 struct DecoderRank {
   std::vector<double> losses;               // of its own batches, by forward
   std::vector<FullTensor> parameters;       // whole masters at the end, where collected
-  std::vector<std::int64_t> iterations_ns;  // of the steps behind the warm-up, where timed
+  std::vector<std::int64_t> iterations_ns;  // of the steps after the warm-up, where timed
   MemoryStats memory;
   std::exception_ptr error;  // null: its program came to its end
 };
@@ -28,10 +28,10 @@ inline bool has_run(const DecoderRank& rank) {
 
 struct DecoderRunOptions {
   bool collects_parameters = false;
-  // The host waits for the device before and behind the steps that are timed, not between them.
+  // The host waits for the device before and after the steps that are timed, not between them.
   bool is_timed = false;
   std::int64_t warmup_steps = 0;
-  // By rank, null for nobody; or empty. They must outlive the run.
+  // By rank, null for none; or empty. They must outlive the run.
   std::vector<ModelRecorder*> recorders = {};
 };
 

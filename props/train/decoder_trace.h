@@ -25,7 +25,7 @@ class DecoderTraces {
   explicit DecoderTraces(int world_size);  // see create()
   ~DecoderTraces();
 
-  // By rank; of one that runs elsewhere nobody looks on, and the recorder is null.
+  // By rank; a rank that runs elsewhere has no observers, and its recorder is null.
   std::vector<RankObservers> observers();
   std::vector<ModelRecorder*> recorders();
   // Files appear whole when it succeeds.

@@ -18,7 +18,7 @@
 namespace zeroproof::train {
 namespace {
 
-// How far every worker is; the first one tells the caller.
+// How far every worker is; the first one reports it to the caller.
 class SharedProgress {
  public:
   explicit SharedProgress(std::size_t workers) : executions_(workers), findings_(workers) {}

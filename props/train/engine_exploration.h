@@ -21,7 +21,7 @@ struct EngineExplorationOptions {
   bool runs_twice = false;  // every execution a second time; a difference is nondeterminism
   bool minimizes = true;
   // Execution i belongs to shard i % shards; those of a shard are dealt out to its workers alike.
-  // More than one of either: scheduler random, whose executions know nothing of each other.
+  // More than one of either: scheduler random, whose executions are independent of each other.
   std::uint64_t workers = 1;  // threads; the report does not depend on them
   std::uint64_t shards = 1;
   std::uint64_t shard = 0;
@@ -43,7 +43,7 @@ struct EngineFinding {
   std::uint64_t first_execution = 0;     // 0: the very first
   std::uint64_t events_before = 0;       // of the shortest failing run as it was found
   Schedule schedule;                     // of that run, with what it shows ("found")
-  Schedule minimized;                    // equal to it where nothing was minimised
+  Schedule minimized;                    // equal to it without minimising
   std::uint64_t events = 0;              // of the minimised run, up to the bad moment
   std::uint64_t decisions = 0;           // choices of the minimised run other than the first option
   std::uint64_t runs = 0;                // that minimising took

@@ -9,7 +9,7 @@
 namespace zeroproof::train {
 namespace {
 
-// Tells the coverage what another chooser decides.
+// Reports to the coverage what another chooser decides.
 class WatchedChooser final : public Chooser {
  public:
   WatchedChooser(Chooser& inner, Coverage& coverage) : inner_(inner), coverage_(coverage) {}

@@ -91,7 +91,7 @@ FaultRank::Ending FaultRank::try_window(std::int64_t window) {
   return agreed(ending);
 }
 
-// Whoever cannot tell how far a step came starts from the checkpoint.
+// A rank that does not know how far a step came starts from the checkpoint.
 FaultRank::Ending FaultRank::judge_failure() const {
   return is_untouched() ? Ending::redo : Ending::restore;
 }
@@ -142,7 +142,7 @@ void FaultRank::load(std::int64_t window) {
   }
 }
 
-// Nothing of the engines that went may stay.
+// No memory of the destroyed engines may stay.
 void FaultRank::remake_engines() {
   target_.reset();
   if (live_bytes() != 0)

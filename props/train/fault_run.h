@@ -30,7 +30,7 @@ struct FaultRun {
   std::string problem_text;
 };
 
-// A fault strikes in one of the first windows: the second one has what the first left behind.
+// A fault strikes in one of the first windows: the second one has the state after the first.
 constexpr std::int64_t fault_windows(std::int64_t steps) {
   return steps < 2 ? steps : 2;
 }
@@ -39,7 +39,7 @@ struct FaultRunOptions {
   std::vector<sim::FaultKind> kinds;  // of `places`
   std::vector<sim::Fault> plan;
   bool judges_streams = false;     // P46 to P48, of worlds that came to their end
-  LoadedStates* loaded = nullptr;  // shared by runs of one cell; null: nothing is known yet
+  LoadedStates* loaded = nullptr;  // shared by runs of one cell; null: no state is known yet
 };
 
 // Whether a cell looks for gradients that are not finite; where it does not, none is planned.

@@ -7,7 +7,7 @@
 
 namespace zeroproof::train {
 
-// What one window left behind: whole tensors, in the order of engines and parameters, names
+// The results of one window: whole tensors, in the order of engines and parameters, names
 // beginning with "e1." and so on for all engines but the first. Plain data.
 struct WindowValues {
   std::vector<FullTensor> gradients;   // what the step used, unscaled
@@ -15,9 +15,9 @@ struct WindowValues {
   std::vector<FullTensor> weights;     // what the module computes with
   std::vector<FullTensor> states;      // of the optimizer
   std::vector<FullTensor> records;     // what the program recorded besides
-  std::vector<FullTensor> counters;    // of each engine behind the step: steps, samples, loss scale
+  std::vector<FullTensor> counters;    // of each engine after the step: steps, samples, loss scale
   std::vector<StepOutcome> outcomes;   // of the steps at boundaries
-  // Of the baseline: what the ranks behind the first recorded, in their order.
+  // Of the baseline: what the ranks after the first recorded, in their order.
 };
 
 // What an engine counts, as one tensor.

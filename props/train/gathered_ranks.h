@@ -11,8 +11,8 @@
 
 namespace zeroproof::train {
 
-// What the ranks of a job left behind, on every process: each brings its own, which is all that it
-// has. Nothing to do without a job. A process that fails meanwhile becomes the error of this one's
+// Gives every process the results of all ranks of a job: each brings its own, which is all that it
+// has. Without a job it is a no-op. A process that fails meanwhile becomes the error of this one's
 // rank.
 void gather_ranks(Job* job, std::vector<RankRun>& ranks);
 void gather_ranks(Job* job, std::vector<DecoderRank>& ranks);  // without parameters

@@ -16,7 +16,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little, "the format's order of bytes");
 
-// The tensors of the file, one behind the other.
+// The tensors of the file, one after the other.
 class Header {
  public:
   void add(const std::string& name, const char* dtype, const Shape& sizes, std::int64_t item) {

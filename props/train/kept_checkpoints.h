@@ -22,8 +22,8 @@ class LoadedStates {
   std::map<Fingerprint, TrainingState> states_;
 };
 
-// Checkpoints of a simulated program. A state goes through files when it is loaded: nobody would
-// look at those of the others, and there are many. Not thread-safe.
+// Checkpoints of a simulated program. A state goes through files when it is loaded: the files of
+// other states would not be read, and there are many. Not thread-safe.
 class KeptCheckpoints final : public CheckpointStore {
  public:
   // Must outlive it.

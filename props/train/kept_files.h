@@ -12,8 +12,8 @@ namespace zeroproof::train {
 // Whether a path is `top` or lies below it.
 bool is_within(const std::string& path, const std::string& top);
 
-// A file system in memory that refuses what POSIX refuses, and nothing else: where a simulated
-// program keeps its checkpoints. What happens to files is not what it is for (tests/engine has one
+// A file system in memory that refuses only what POSIX refuses: where a simulated
+// program keeps its checkpoints. It does not simulate failures (tests/engine has one
 // that crashes). Not thread-safe.
 class KeptFiles final : public FileSystem {
  public:
@@ -35,7 +35,7 @@ class KeptFiles final : public FileSystem {
   bool is_folder(const std::string& path) const;
   bool is_file(const std::string& path) const;
   bool holds_something(const std::string& folder) const;
-  // Why nothing can have this name; empty: the folder for it is there.
+  // Why no entry can have this name; empty: the folder for it is there.
   std::string parent_fault(const std::string& path) const;
   // Why rename() cannot; empty: it can.
   std::string rename_fault(const std::string& from, const std::string& to) const;

@@ -41,7 +41,7 @@ class Layer final : public nn::Module {
 // The mean of h, or of the squares of x: a scalar. Of what the last layer gave.
 Tensor mean_loss(Autograd& ag, DataMode data, const TensorList& outputs);
 
-// Multiplies the exact gradients of the layers that follow; for real data nothing changes.
+// Multiplies the exact gradients of the layers that follow; for real data it is the identity.
 TensorList with_factor(Autograd& ag, DataMode data, const TensorList& inputs, double factor);
 
 }  // namespace zeroproof::train

@@ -69,7 +69,7 @@ void for_each_pair(const Point& point, Function function) {
     for (std::size_t b = a + 1; b < kAxes; ++b) function(pair_of(point, a, b));
 }
 
-// Greedy: the point that covers most pairs that nothing covers yet, the first of equals.
+// Greedy: the point that covers most uncovered pairs, the first of equals.
 std::vector<Point> pairwise(const std::vector<Point>& points) {
   std::set<std::uint64_t> open;
   for (const Point& point : points)

@@ -18,12 +18,12 @@ struct ModelNames {
 };
 
 // Sees modules, graph tasks, transforms, checkpoints and Functions of the models of one rank, and
-// tells the journal that the rank's engines write to. Used on the thread of its rank.
+// writes them to the journal that the rank's engines write to. Used on the thread of its rank.
 class ModelRecorder final : public ModelObserver,
                             public AutogradObserver,
                             private GraphTaskListener {
  public:
-  // The journal must outlive it. `is_stage0`: the engine has no gradient hooks that tell.
+  // The journal must outlive it. `is_stage0`: the engine has no gradient hooks that write events.
   ModelRecorder(Journal& journal, bool is_stage0) : journal_(journal), is_stage0_(is_stage0) {}
 
   void watch_model(Autograd& autograd, nn::Module& module, const ModelNames& names);

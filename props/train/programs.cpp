@@ -84,8 +84,8 @@ void bypass_gas2_window(Pass& pass) {
   for (int micro = 0; micro < 2; ++micro) bypass_window(pass);
 }
 
-// The first of two micro-batches comes undivided, the second divided: what one call was told holds
-// for no other, by hand or not.
+// The first of two micro-batches comes undivided, the second divided: the arguments of one call do
+// not affect another, by hand or not.
 void scale_argument_window(Pass& pass) {
   const BackwardArguments undivided{.scale_wrt_gas = false};
   TrainTarget& target = pass.target();

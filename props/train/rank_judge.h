@@ -22,7 +22,7 @@ struct RankFacts {
 };
 
 // Judges one rank while it trains: what a recorder would write goes to the monitors of `replay`,
-// what its streams do to those of P46 to P48. Nothing of the run is kept. Used on the thread of
+// what its streams do to those of P46 to P48. Does not keep the events. Used on the thread of
 // its rank; finish() and report() after that.
 class RankJudge final : private EventSink {
  public:

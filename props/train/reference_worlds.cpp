@@ -13,7 +13,7 @@
 namespace zeroproof::train {
 namespace {
 
-// Scenarios whose programs do what no event tells; all others do none of it.
+// Scenarios whose programs do what leaves no event; all others do not.
 struct Known {
   std::string_view scenario;
   bool reference::Unseen::*does;

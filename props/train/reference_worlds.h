@@ -13,7 +13,7 @@ namespace zeroproof::train {
 std::vector<std::string> tensor_group_names(int world_size, int tensor_ranks);
 
 // What the reference walker has to know of the engines of a cell, on any rank. `unseen`: what the
-// scenario's program does that no event tells.
+// scenario's program does that leaves no event.
 std::vector<reference::World> reference_worlds(const TrainScenario& scenario, const TrainCell& cell,
                                                const reference::Unseen& unseen);
 

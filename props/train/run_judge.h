@@ -23,7 +23,7 @@ class RunJudge final : public RunWatch {
 
   // After the run; a rank whose engine refused came to its program's end all the same. Call once.
   PropertiesReport finish(const CellRun& run) { return finish(errors_of(run.ranks)); }
-  // What each rank threw; null: nothing.
+  // What each rank threw; null for none.
   PropertiesReport finish(const std::vector<std::exception_ptr>& errors);
 
  private:

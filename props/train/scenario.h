@@ -62,13 +62,13 @@ std::optional<EngineErrorId> expected_refusal(const TrainScenario& scenario, con
 // Whether a configuration is refused as a whole, by an error that has no id.
 bool is_configuration_refused(const TrainScenario& scenario, const TrainCell& cell);
 
-// Unmanaged accumulation below stage 2: nothing is reduced before step().
+// Unmanaged accumulation below stage 2: gradients are not reduced before step().
 bool reduces_in_step(const ZeroConfig& config);
 
 // What an engine of a cell is configured with.
 ZeroConfig config_of(const TrainScenario& scenario, const TrainCell& cell, std::size_t engine = 0);
 
-// One sentence for each quirk that can change nothing in the cell; none where all of upstream's
+// One sentence for each quirk without an effect in the cell; empty where all of upstream's
 // were asked for.
 std::vector<std::string> quirk_notes(const TrainScenario& scenario, const TrainCell& cell);
 

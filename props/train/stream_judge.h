@@ -9,7 +9,7 @@
 
 namespace zeroproof::train {
 
-// Judges of each rank what its streams do, and nothing else: P46 to P48 hold or not in whatever
+// Judges only what the streams of each rank do: P46 to P48 hold or not in whatever
 // order the work ran. Of one world.
 class StreamJudge final : public RunWatch {
  public:

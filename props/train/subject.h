@@ -24,7 +24,7 @@ class RankScope {
 };
 
 // How the engines of a cell differ from plain ones, on top of the cell's policy and quirks. Null
-// members change nothing. Plain data; the functions are called once an engine, a rank or a thread.
+// members have no effect. Plain data; the functions are called once an engine, a rank or a thread.
 struct Subject {
   // Called on every thread that runs ranks of the cell, before their engines are made.
   std::function<std::unique_ptr<RankScope>()> enter = {};
@@ -38,7 +38,7 @@ struct Subject {
 };
 
 // Enters a subject on the thread that makes it, where simulated ranks are fibers, and on the
-// threads of ranks that have their own. `subject` null: enters nothing.
+// threads of ranks that have their own. A null `subject` is not entered.
 class RankScopes {
  public:
   explicit RankScopes(const Subject* subject)

@@ -73,7 +73,7 @@ TrainReport not_applicable(const TrainScenario& scenario, const TrainCell& cell)
   return report;
 }
 
-// One run that nothing is compared in.
+// One run without any comparison.
 Result<TrainReport> record(const TrainScenario& scenario, const TrainCell& cell,
                            const std::string& path) {
   auto traces = RankTraces::create(path, scenario, cell);

@@ -33,7 +33,7 @@ struct TrainReport {
   std::int64_t skipped_steps = 0;    // of these, by the first engine for an overflow
   std::int64_t live_bytes = 0;       // of the device at the end, of rank 0
   std::int64_t peak_bytes = 0;
-  // Of all ranks together. Absent when nothing was checked; without checks of properties only
+  // Of all ranks together. Absent when no property was checked; without checks of properties only
   // those that the comparison with the baseline answers.
   std::optional<PropertiesReport> properties;
 

@@ -23,7 +23,7 @@ class TrainTarget {
   virtual nn::Module& module(std::size_t engine) = 0;
 
   virtual TensorList forward(std::size_t engine, const TensorList& inputs) = 0;
-  // Returns the loss as the engine does: divided by the accumulation steps, unless told otherwise.
+  // Returns the loss as the engine does: divided by the accumulation steps, or as `arguments` say.
   virtual Tensor backward(std::size_t engine, const Tensor& loss,
                           const BackwardArguments& arguments) = 0;
   // tensor.backward(): past the engines, though their hooks see it.

@@ -3,11 +3,11 @@
 python overhead.py [--engine none,0,2,3] [--pairs 12] [--steps 4]
 
 The model has the form of M267 (24 layers, 147 parameter tensors), made small enough for a CPU. A
-pair is a block of steps with and one without the recorder, in turns. A line tells, of processor
+pair is a block of steps with and one without the recorder, in turns. A line gives, of processor
 time, the median and the quartiles of the pairs' ratios, and the ratio of the quickest tenth of all
 steps with and without, which is what is left where other jobs disturb; then what it costs to write
 the file afterwards. What a step costs more does not depend on its size: a small --width and
---length with many pairs tell the milliseconds exactly, where other jobs make large steps unsteady.
+--length with many pairs give the milliseconds exactly, where other jobs make large steps unsteady.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""H22: engine.backward on a loss beside the engine's outputs divides nothing."""
+"""H22: engine.backward on a loss beside the engine's outputs does not divide it."""
 
 from hazard import inputs, main, make, result, step
 

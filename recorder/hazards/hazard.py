@@ -102,7 +102,7 @@ def result(number, case, observed, expected, is_shown=None):
 
 
 def control(number, case, observed, expected):
-    """The same without what the hazard needs: nothing is wrong in any release."""
+    """The same without what the hazard needs: every release gives the expected result."""
     _say(number, "control" if observed == expected else "fails", case, observed, expected)
 
 

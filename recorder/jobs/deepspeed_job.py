@@ -120,7 +120,7 @@ def zero_grad_between(engine, rank):
 
 
 def make_leaf(model):
-    """Tells stage 3 to fetch the block as one."""
+    """Makes stage 3 fetch the block as one."""
     deepspeed.utils.set_z3_leaf_modules(model, [models.Block])
     return model
 

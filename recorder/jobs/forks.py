@@ -21,7 +21,7 @@ WARNING_S = 5
 
 
 def preload(names):
-    """Imports what jobs use, where it is there; says nothing."""
+    """Imports what jobs use, where it is there; does not print."""
     out, sys.stdout = sys.stdout, io.StringIO()
     errors, sys.stderr = sys.stderr, io.StringIO()
     try:

@@ -193,7 +193,7 @@ class Tiled(nn.Module):
 
 
 class WithLeafBlock(nn.Module):
-    """A block that stage 3 is told to fetch as one unit."""
+    """A block that stage 3 is configured to fetch as one unit."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Records every job anew: python record_all.py OUT [--only WORD] [--worlds 1,2] [--detail full]
+"""Records every job again: python record_all.py OUT [--only WORD] [--worlds 1,2] [--detail full]
 
 The findings that upstream's DeepSpeed shows on the CPU, and one ordinary run of each kind. What
 is bundled under tests/traces comes from here.
@@ -59,7 +59,7 @@ RUNS = [
 
 
 def free_port():
-    """A port that nobody has now."""
+    """A port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

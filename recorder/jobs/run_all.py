@@ -69,7 +69,7 @@ def summary(rows):
 
 
 def read_again(options, jobs):
-    """Judges kept traces anew; the rows, whose runs are those of the file."""
+    """Judges kept traces again; the rows, whose runs are those of the file."""
     rows = json.loads(options.again.read_text())
     known = {job.name: job for job in jobs}
     for row in rows:

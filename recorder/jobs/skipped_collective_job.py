@@ -6,7 +6,7 @@ Every rank averages its gradients by hand, one all-reduce a parameter, last laye
 rank 1 leaves one out and goes on.
 
 Square: all gradients have one size, so rank 1's later all-reduces meet those of other parameters
-of rank 0, with wrong numbers and no error. The last one of rank 0 meets nothing; gloo gives up
+of rank 0, with wrong numbers and no error. The last one of rank 0 meets no partner; gloo gives up
 after 10 s. Mlp: sizes differ, and gloo aborts the process that gets too many bytes.
 """
 

@@ -133,7 +133,7 @@ class Context:
         module.register_full_backward_hook(self._event("module.bwd_post", module=name))
 
     def _event(self, kind, **fields):
-        """A hook that writes an event and changes nothing."""
+        """A hook that only writes an event."""
 
         def hook(*_):
             self.emit(kind, **fields)

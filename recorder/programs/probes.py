@@ -1,4 +1,4 @@
-"""What PyTorch's private functions tell; each has an answer where the function is missing."""
+"""What PyTorch's private functions return; each has an answer where the function is missing."""
 
 import torch
 from .trace_writer import number

@@ -20,7 +20,7 @@ class Program:
     order: tuple  # tokens that the rules foretell, where they are written down
     since: tuple  # the first PyTorch that has what the program is about
     has_graph: bool  # a snapshot of the graph before each backward
-    needs: str  # dist, cuda or nothing
+    needs: str  # dist, cuda or empty
 
 
 def program(name, purpose, order="", nodes=True, needs="", since=()):

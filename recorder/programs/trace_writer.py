@@ -56,7 +56,7 @@ class Trace:
         return [record for record in self.records if record["rec"] == "ev"]
 
     def write(self, path):
-        """To a compressed file, all or nothing."""
+        """To a compressed file, which appears whole or not at all."""
         end = {"rec": "end", "events": self._events, "records": len(self.records)}
         unfinished = path.with_name(f".{path.name}")
         with gzip.open(unfinished, "wt") as file:

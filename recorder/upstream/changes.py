@@ -47,7 +47,7 @@ def changes(old, new):
 
 
 def _jobs_that_end_otherwise(old, new):
-    """Of such a job everything else differs too, and is not told."""
+    """Of such a job everything else differs too, and is not reported."""
     names = {name for kind, name in {**old.items, **new.items} if kind == "suite.ending"}
     return {
         n for n in names if old.items.get(("suite.ending", n)) != new.items.get(("suite.ending", n))
@@ -86,7 +86,7 @@ def _pieces(before, after):
 
 
 def report(old, new):
-    """Lines for a reader; no line where nothing differs."""
+    """Lines for a reader; empty without a difference."""
     heading = None
     for kind, text, names in changes(old, new):
         if kind != heading:

@@ -14,7 +14,7 @@ from trace_items import collectives, norms, order_items, read_records, resting_s
 TIMEOUT_S = 180
 ENDINGS = "endings.txt"
 COUNT = re.compile(r" x\d+$")  # a finding of both ranks is one
-# After an assertion inside PyTorch nothing is defined: a job ends so or by SIGSEGV, at random.
+# After an assertion inside PyTorch its state is undefined: a job ends so or by SIGSEGV, at random.
 CRASH = re.compile(r"exit -11\b|INTERNAL ASSERT")
 CRASHED = "crash inside PyTorch"
 
@@ -43,7 +43,7 @@ def read(digest, out, zeroproof):
         is_crash = CRASH.search(ending) is not None
         digest.add("suite.ending", name, CRASHED if is_crash else ending)
         if is_crash:
-            continue  # what it left behind is not the same in every run
+            continue  # its files are not the same in every run
         if zeroproof:
             digest.add("suite.replay", name, _said(judge(zeroproof, out / name, "")))
         previous = None

@@ -44,7 +44,7 @@ FORMS = {
     "opt.zero_grad": "zero_grad",
     "engine.call": "e+:{method}",
 }
-# Fields that are told at the end of a token, by kind.
+# Fields that end a token, by kind.
 FLAGS = {
     "tensor.hook": ("none",),
     "param.tensor_hook": ("none",),

@@ -8,7 +8,7 @@ from typing import Any, Optional
 import torch
 import torch.distributed as dist
 
-# Operators whose name is not that of torch.distributed with a "_" behind it.
+# Operators whose name is not that of torch.distributed with a "_" after it.
 NAMES = {
     "allreduce_": "all_reduce",
     "allreduce_coalesced_": "all_reduce_coalesced",

@@ -20,7 +20,7 @@ class Parameters:
         self._function: Optional[Function] = function  # until its signature is asked for
         self._places: dict[str, int] = {}
         self._defaults: dict[str, Any] = {}
-        self._is_opaque = True  # the signature tells no names: a decorator's *args
+        self._is_opaque = True  # the signature gives no names: a decorator's *args
 
     def pick(
         self, names: tuple[str, ...], place: Optional[int], args: tuple, kwargs: dict[str, Any]
@@ -157,7 +157,7 @@ def with_stand_in(
     result: Optional[Callable[[Any, Any], Any]] = None,
     place: int = 0,
 ) -> Function:
-    """The original with a function among its arguments behind one that passes every call on.
+    """The original, with a function among its arguments replaced by one that passes every call on.
 
     `argument` makes the stand-in; `result` makes one of the original's result, given both.
     Where they fail the original gets and returns what it would have.

@@ -53,7 +53,7 @@ class ModelChanges:
             self._on_new(self._model, self._number)
 
     def note_used(self, params: set[int]) -> None:
-        """A step has used the gradients of these parameters, which are told by identity."""
+        """A step has used the gradients of these parameters, which are given by identity."""
         for param in self.params:
             grad = param.grad if id(param) in params else None
             if grad is not None and not grad.is_inference():
@@ -99,7 +99,7 @@ def _is_kept(grad: Optional[torch.Tensor], used: Optional[tuple[weakref.ref, int
 
 
 def _is_nonzero(grad: torch.Tensor) -> bool:
-    """The value is read only of a gradient that nothing has touched since a step used it."""
+    """The value is read only of a gradient that has not been touched since a step used it."""
     local = getattr(grad, "_local_tensor", grad)
     if local.is_sparse or local.is_meta or local.numel() == 0:
         return False

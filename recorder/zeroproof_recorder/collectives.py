@@ -57,7 +57,7 @@ class Collectives:
         self.declare_groups = self._observer.guarded(self._groups.declare)
 
     def install(self, patches: PatchBook) -> None:
-        """Registers the kernels and watches waiting. Nothing where torch has no distributed."""
+        """Registers the kernels and watches waiting. No-op where torch has no distributed."""
         if not dist.is_available():
             return
         library = torch.library.Library("c10d", "IMPL")
@@ -144,7 +144,7 @@ class Collectives:
         for ticket in list(self._open.values()):
             work = ticket.work() if isinstance(ticket.work, weakref.ref) else ticket.work
             if work is None:
-                if ticket.work is not None:  # dropped without a wait: nothing is known
+                if ticket.work is not None:  # dropped without a wait: its end is unknown
                     self._open.pop(ticket.fields["key"], None)
                 continue
             if not ticket.is_from_python and _is_done(work):
@@ -203,7 +203,7 @@ class Collectives:
     # ---- functional collectives --------------------------------------------------------------
 
     def _watch_functional(self, patches: PatchBook) -> None:
-        """Their C++ calls c10d's operators, so they are seen; here it is told who called."""
+        """Their C++ calls c10d's operators, so they are seen; here the caller is recorded."""
         library = torch.library.Library("_c10d_functional", "IMPL")
         patches.then(library._destroy)
         for overload in c10d.functional_operators():

@@ -9,9 +9,9 @@ import torch
 from .names import NameBook
 from .session import Session
 
-# The reducer tells its buckets only as zeros of their size: not asked above this many elements.
+# The reducer gives its buckets only as zeros of their size: not asked above this many elements.
 MAX_MAPPED_NUMEL = 64 * 1024 * 1024
-# Buckets are laid out anew once: before the second backward, with a static graph before the third.
+# Buckets are rebuilt once: before the second backward, with a static graph before the third.
 MAPPED_BACKWARDS = 3
 
 

@@ -175,7 +175,7 @@ def _configuration(engine) -> dict[str, Any]:
     if engine.gradient_clipping():
         marks["gradient_clipping"] = engine.gradient_clipping()
     if stage == 3:
-        # Not the prefetch bucket: DeepSpeed gathers a set, whose order cannot be told.
+        # Not the prefetch bucket: DeepSpeed gathers a set, whose order is unknown.
         marks["stage3_max_live_parameters"] = engine.zero_max_live_parameters()
     return marks
 

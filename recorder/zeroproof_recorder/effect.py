@@ -11,7 +11,7 @@ def looks_up(caller: Any, name: str) -> bool:
     """Whether the code of a Python function reads this name when it runs.
 
     Also through functions of its own module that it reads, so a helper between them counts.
-    Nothing is executed.
+    Does not execute the function.
     """
     return name in names_read(caller)
 

@@ -12,7 +12,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=
 # n turned out to be graph task m is (n, m); everything else is written as the record it is.
 Record = Union[tuple, dict[str, Any]]
 
-# The attributes of DeepSpeed's manager; what hook_manager tells are their values.
+# The attributes of DeepSpeed's manager; hook_manager reports their values.
 MANAGER_STATE = (
     "remaining_grad_acc_hooks",
     "len(_grad_acc_post_hooks)",
@@ -54,7 +54,7 @@ class Encoder:
         return "".join(f"{text}\n" for text in out).encode("ascii")
 
     def end_line(self) -> bytes:
-        """The record that says that nothing is missing."""
+        """The record that says that the file is complete."""
         return line({"rec": "end", "events": self.events, "records": self.records})
 
     def _event(self, event: tuple, rank: int) -> str:

@@ -25,7 +25,7 @@ def install(session: Session, close, patches: PatchBook) -> None:
     patches.then(lambda: atexit.unregister(at_exit))
     _sessions.add(session)
     patches.then(lambda: _sessions.discard(session))
-    if not _has_fork_hook:  # cannot be taken back, and does nothing without a session
+    if not _has_fork_hook:  # cannot be taken back, and is a no-op without a session
         os.register_at_fork(after_in_child=_forget_all)
         _has_fork_hook = True
 

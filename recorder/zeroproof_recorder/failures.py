@@ -1,4 +1,4 @@
-"""Exceptions that nothing in the job caught: their event, and their traceback without us."""
+"""Exceptions that the job did not catch: their event, and their traceback without us."""
 
 from __future__ import annotations
 

@@ -8,12 +8,12 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Optional
 
-try:  # torch.compile takes this for True where it traces, so it sees nothing of an observer
+try:  # torch.compile takes this for True where it traces, so it does not see an observer
     from torch.compiler import is_dynamo_compiling as is_traced
 except ImportError:  # without PyTorch
 
     def is_traced() -> bool:
-        """Nothing is compiled."""
+        """Without PyTorch no code is compiled."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""A small process that waits for the recorded one to die, and then writes what it left behind.
+"""A small process that waits for the recorded one to die, and then writes the rest of its events.
 
 It needs no PyTorch. Without it, `python -m zeroproof_recorder recover DIR` does the same later.
 """
@@ -37,7 +37,7 @@ class Guardian:
         )
 
     def dismiss(self) -> None:
-        """The spool is gone: there is nothing to do any more."""
+        """The spool is gone: the guardian has no more work."""
         self._child.stdin.close()
         try:
             self._child.wait(10)

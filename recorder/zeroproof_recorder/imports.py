@@ -13,7 +13,7 @@ from .patches import PatchBook
 
 
 class ImportWatch:
-    """A finder that finds nothing itself: it only wraps the loader of one module."""
+    """A finder that never finds a module itself: it only wraps the loader of one module."""
 
     def __init__(self, name: str, observer: Observer, on_import: Callable[[], None]):
         self._name = name

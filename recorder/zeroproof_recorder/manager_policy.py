@@ -26,7 +26,7 @@ def manager_policy() -> Optional[str]:
     if not hasattr(manager, "should_refresh_expected_hook_count"):
         return "deepspeed-0.18.5"
     try:
-        if manager().reset_for_new_step() is not None:  # it tells whether a backward was incomplete
+        if manager().reset_for_new_step() is not None:  # it says whether a backward was incomplete
             return "deepspeed-pr8245"
         engine = sys.modules["deepspeed.runtime.engine"].DeepSpeedEngine
         optimizer = _optimizer_at_depth_two(module)

@@ -29,7 +29,7 @@ _GLOBAL_HOOKS = (
 class GlobalHooks:
     """The hooks that every module call passes: there while steps are recorded.
 
-    Code that torch.compile makes depends on whether there are global hooks, and is made anew when
+    Code that torch.compile makes depends on whether there are global hooks, and is made again when
     that changes. So they are there before its first compilation, and then stay until the end.
     """
 

@@ -87,7 +87,7 @@ def held(param: torch.Tensor) -> Optional[torch.Tensor]:
 
 
 def without_padding(param: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
-    """A rank's part without the padding behind the last element, which holds anything."""
+    """A rank's part without the padding after the last element, which holds anything."""
     group = getattr(param, "ds_process_group", None)
     if group is None or not hasattr(param, "ds_numel"):
         return part

@@ -18,7 +18,7 @@ from .session import Session
 # Where DeepSpeed's optimizers keep the parameters of the model, each with its groups in a list.
 _MODEL_GROUPS = ("bit16_groups", "fp16_groups", "bf16_groups")
 
-# So many calls of zero_grad without a step, where anything was compiled, are told in a note.
+# So many calls of zero_grad without a step, where anything was compiled, are reported in a note.
 UNSEEN_STEPS = 3
 
 
@@ -105,15 +105,15 @@ class OptimizerBook:
 class OptimizerEvents:
     """Emits opt.step and opt.zero_grad of plain optimizers.
 
-    A closure is part of the step: it computes the gradients that the step uses. Such a step is told
-    when it has returned, after everything that the closure did.
+    A closure is part of the step: it computes the gradients that the step uses. Such a step is
+    written when it has returned, after everything that the closure did.
     """
 
     def __init__(self, session: Session, names: NameBook, counter: StepCounter, facts: Any):
         self._session = session
         self._names = names
         self._counter = counter
-        self._facts = facts  # told before and after each step: ModelFacts
+        self._facts = facts  # called before and after each step: ModelFacts
         self._cleared: dict[int, int] = {}  # by optimizer without a step: calls of zero_grad
         self._stepped: set[int] = set()
 

@@ -74,7 +74,7 @@ class PatchBook:
         self._undo.append(lambda: _swap_back(items, now, method))
 
     def hook(self, register: Callable[[Function], Any], observer: Observer, hook: Function) -> Any:
-        """Registers a hook that changes nothing; gives PyTorch's handle."""
+        """Registers a hook that only observes; gives PyTorch's handle."""
         handle = register(observer.hook(hook))
         self._undo.append(handle.remove)
         return handle

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-# Launchers and the two variables in which each of them tells rank and world size.
+# Launchers and the two variables in which each of them sets rank and world size.
 LAUNCHERS = (
     ("RANK", "WORLD_SIZE"),  # torchrun, deepspeed, accelerate
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),  # mpirun
@@ -25,7 +25,7 @@ class Place:
 
     rank: int = 0
     world: int = 1
-    restart: int = 0  # how often torchrun has started the job anew
+    restart: int = 0  # how often torchrun has started the job again
 
     @classmethod
     def of_environment(cls, env: Mapping[str, str]) -> Place:

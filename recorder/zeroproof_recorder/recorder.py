@@ -43,7 +43,7 @@ class Recorder:
     """One recording of this process.
 
     Two sets of patches: those that last (counting steps and collectives, noticing engines) and
-    those that are there only while steps are recorded, so that other steps cost nothing.
+    those that are there only while steps are recorded, so that other steps have no cost.
     """
 
     def __init__(self, options: Options, finds_models: bool):

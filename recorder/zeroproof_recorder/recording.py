@@ -76,7 +76,7 @@ def record(
 
 
 def mark(label: str) -> None:
-    """Leaves a word of your own in the trace; does nothing while nothing is recorded."""
+    """Leaves a word of your own in the trace; a no-op while no step is recorded."""
     if _recorder._active is not None:
         _recorder._active.session.emit("mark", {"label": str(label)})
 

@@ -39,7 +39,7 @@ class GraphTaskFrame:
 class Session:
     """Clock, spool and file of a rank. Any thread may emit.
 
-    Nothing that fails here may fail the training: a file that cannot be written ends the
+    A failure in here must not fail the training: a file that cannot be written ends the
     recording with one line on stderr.
     """
 
@@ -84,7 +84,7 @@ class Session:
             self.note(f"no guardian: {error}; after a crash use zeroproof_recorder recover")
 
     def tell_facts(self) -> None:
-        """Leaves word of header and file name, for whoever has to write the file."""
+        """Leaves word of header and file name, for the process that has to write the file."""
         base = {"writer": self._writer.state(), "begin": self._begin()}
         self._put(packed({"base": plain(base)}))
 
@@ -105,7 +105,7 @@ class Session:
             self._guardian = None
 
     def abandon(self) -> None:
-        """Forgets everything and writes nothing: for a forked child."""
+        """Forgets everything and does not write: for a forked child."""
         self.is_open = False
         self.is_abandoned = True
         self._lock = threading.RLock()

@@ -2,7 +2,7 @@
 
 A spool is a file mapped into memory. What has been put there is still there after a segmentation
 fault, an abort or SIGKILL, without a system call an event. It is bounded: when it is full its owner
-writes it out and begins anew.
+writes it out and begins again.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Spool:
         return list(unpacked(self._memory))
 
     def reset(self) -> None:
-        """Begins anew."""
+        """Begins again."""
         _pack_length(self._memory, 0, 0)
         self._at = 0
         self._put_late()
@@ -100,7 +100,7 @@ def unpacked(memory) -> Iterator[Any]:
 
 
 def _record_of(data: bytes) -> Any:
-    """Of an emitter: (nanoseconds, thread, graph task id, depth), and behind it (kind, fields)."""
+    """Of an emitter: (nanoseconds, thread, graph task id, depth), followed by (kind, fields)."""
     record = marshal.loads(data)
     if type(record) is not tuple or len(record) != 4:
         return record

@@ -33,7 +33,7 @@ FOREIGN = (
     ("smdistributed.", "DistributedDataParallel", "SageMaker's DDP"),
     ("smdistributed.", "DistributedModel", "SageMaker's model parallelism"),
 )
-# Kinds of events that say nothing about how such a wrapper reduces gradients.
+# Kinds of events that do not show how such a wrapper reduces gradients.
 _LOST_WITH = {
     "fsdp1": ["param.post_acc", "bucket.*", "zparam.*"],
     "unknown": ["bucket.*", "zparam.*"],
@@ -78,7 +78,7 @@ class WrapperBook:
 
 
 def wrapper_kind(model: nn.Module) -> str:
-    """The word of the header for what runs a model: "plain" where nothing wraps it."""
+    """The word of the header for what runs a model: "plain" where it is not wrapped."""
     found = _found_in(model)
     return "plain" if found is None else _WORDS[found[0]]
 

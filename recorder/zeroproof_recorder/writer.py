@@ -12,7 +12,7 @@ from .trace_file import TraceFile
 
 
 class TraceWriter:
-    """Encodes records and appends them. Its state can be told and taken up by another process."""
+    """Encodes records and appends them. Another process can take up its state."""
 
     def __init__(self, state: Optional[dict[str, Any]] = None):
         state = state or {"events": 0, "records": 0, "size": 0, "path": None}
@@ -41,7 +41,7 @@ class TraceWriter:
         }
 
     def write(self, records: Sequence[Record], begin: dict[str, Any]) -> None:
-        """Appends these records; `begin` tells the path and the header if there is no file yet."""
+        """Appends these records; `begin` has the path and the header if there is no file yet."""
         lines = self._encoder.lines(records, begin["header"]["rank"])
         if self._file is None:
             if not lines:
@@ -51,7 +51,7 @@ class TraceWriter:
         self._file.append(lines)
 
     def end(self) -> None:
-        """Nothing is missing."""
+        """The file is complete."""
         if self._file is not None:
             self._file.append(self._encoder.end_line())
             self.close()

@@ -61,7 +61,7 @@ class Zero12:
         return {**self._engine(call), "numel": None if tensor is None else tensor.numel()}
 
     def _added(self, call: Call) -> None:
-        """After the call: a flush that it needed came first. A tile that waits adds nothing."""
+        """After the call: a flush that it needed came first. A tile that waits adds no gradient."""
         optimizer, param = call.subject, call.argument("param", place=1)
         for dtype, bucket in optimizer.ipg_buckets.items():
             if bucket.params and bucket.params[-1][2] == optimizer.get_param_id(param):

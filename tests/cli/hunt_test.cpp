@@ -177,7 +177,7 @@ TEST(Hunt, Goes_on_from_its_folder) {
   for (const auto& [status, count] : second["total"].items()) total += count.get<std::uint64_t>();
   EXPECT_EQ(40U, total);
   ASSERT_EQ(1U, files_in(scratch / "found", ".json").size());
-  // Nothing is made small a second time.
+  // The known finding is not minimised a second time.
   EXPECT_EQ(10, second["runs"]);
   const json whole = document_of(hunt("differs", "--budget 40x --json"));
   EXPECT_EQ(whole["findings"][0]["cases"], second["findings"].empty()

@@ -122,7 +122,7 @@ TEST(PolicyCommand, Leaves_no_process_behind) {
   std::ifstream file(path);
   std::string pid;
   ASSERT_TRUE(std::getline(file, pid));
-  // A process that has ended has no words left, whoever its parent is.
+  // An ended process has an empty command line, whatever its parent is.
   EXPECT_EQ("", run_shell("tr -d '\\0' </proc/" + pid + "/cmdline").out) << pid;
 }
 

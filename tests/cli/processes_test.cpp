@@ -19,7 +19,7 @@ class Processes {
  public:
   explicit Processes(int size) : size_(size) {}
 
-  // As torchrun does it, with a store in a folder. `then`: shell behind the calls.
+  // As torchrun does it, with a store in a folder. `then`: shell after the calls.
   std::vector<CommandResult> run(const std::string& arguments, const std::string& then = "") const {
     std::string script;
     for (int rank = 0; rank < size_; ++rank) script += start(rank, arguments);

@@ -151,7 +151,7 @@ TEST(Reproduce, Says_when_a_schedule_no_longer_shows_what_it_promises) {
   zeroproof("explore S2 --policy deepspeed-0.18.3 --out " + (scratch / "o"));
   const Json found = Json::parse(read_file(scratch / "o/explore.json"));
   EXPECT_EQ("falsified", found["runs"][0]["status"]);
-  // Through engine.backward the epilogue comes in the end, so nothing fails any more.
+  // Through engine.backward the epilogue comes in the end, so the property holds again.
   const std::string path = scratch / "o/S2-deepspeed-0.18.3-P2-min.json";
   Json scenario = Json::parse(read_file(path));
   EXPECT_EQ(1, zeroproof("replay " + (scratch / "o/S2-deepspeed-0.18.3-P2-min.zps")).exit_code);
@@ -200,7 +200,7 @@ TEST(Explore, Writes_a_trace_that_replay_agrees_with) {
   const Json& state = document["traces"][0]["levels"]["state"];
   EXPECT_GT(state["calls"], 0);
   EXPECT_EQ(state["calls"], state["matched"]);
-  // A policy without a manager leaves nothing to compare.
+  // A policy without a manager leaves no state to compare.
   EXPECT_EQ(0, zeroproof("explore S2 --policy exact --trace-out " + trace).exit_code);
   const Json exact = Json::parse(zeroproof("replay --json " + trace).out);
   EXPECT_EQ("ok", exact["traces"][0]["status"]) << exact.dump();

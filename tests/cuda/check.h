@@ -112,7 +112,7 @@ void expect(Suite& suite, const std::string& name, const std::string& shape, boo
 
 // Median of 20 samples after warm-up, each `launches` calls with the set 0, 1, ... in turn between
 // two events. Prints ms a call, the rate achieved, and the floor: bytes at 4.3 TB/s or flops at 790
-// TFLOP/s, whichever is longer.
+// TFLOP/s, the longer of the two.
 struct Timing {
   std::string name;
   std::string shape;

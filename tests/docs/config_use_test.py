@@ -1,4 +1,4 @@
-"""Every setting of ZeroConfig is asked somewhere: a setting that is only read changes nothing, and
+"""Every setting of ZeroConfig is asked somewhere: a setting that is only read has no effect, and
 docs/reference/config.md would call it modelled. Such keys are `ignored` in engine/config/config_keys.cpp."""
 
 import os

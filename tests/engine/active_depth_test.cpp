@@ -14,7 +14,7 @@
 namespace zeroproof {
 namespace {
 
-// Two factors; a backward reaches p2 first, and fails behind it while `is_failing`.
+// Two factors; a backward reaches p2 first, and fails after it while `is_failing`.
 class Factors final : public nn::Module {
  public:
   Factors() {

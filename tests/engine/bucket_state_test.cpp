@@ -146,7 +146,7 @@ struct Join : BucketCommand<IpgRig> {
   const char* name() const override { return "add"; }
 };
 
-// The short way refuses what it cannot do, and then has done nothing.
+// The short way refuses what it cannot do, and then leaves the bucket unchanged.
 struct TakeCopy : BucketCommand<IpgRig> {
   bool is_taken(const Waiting& before) const {
     return before.is_contiguous && !before.has_overlap && !before.has(parameter) &&

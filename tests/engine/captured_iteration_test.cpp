@@ -77,7 +77,7 @@ void expect_equal(const Outcome& a, const Outcome& b) {
 
 constexpr int kEagerSteps = 3;
 
-// `steps` on one batch; those behind the eager ones captured and replayed, if at all.
+// `steps` on one batch; those after the eager ones captured and replayed, if at all.
 Outcome train(const Case& one, Runtime& runtime, int steps, bool captures) {
   Autograd autograd(runtime.ops());
   MlpModel model;

@@ -19,7 +19,7 @@ Tensor parameter(DType dtype) {
   return Tensor::full({2, 2}, 0.0, dtype);
 }
 
-// A class of nobody's list, with a parameter of its own beside a Linear.
+// A class that is on no list, with a parameter of its own beside a Linear.
 class Adapter final : public nn::Module {
  public:
   explicit Adapter(Tensor base)

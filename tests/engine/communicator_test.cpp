@@ -1,4 +1,4 @@
-// What a communicator remembers of collectives that nobody waits for.
+// What a communicator remembers of collectives without a waiter.
 #include "engine/zero/communicator.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace zeroproof {
 namespace {
 
-// With it events are told of.
+// With this fault point events are reported.
 class Listening final : public FaultPoint {
  public:
   void reach(EventKind, NameId) override {}

@@ -306,7 +306,7 @@ struct EndForward : FlowCommand {
   void show(std::ostream& os) const override { os << "release_all_unused"; }
 };
 
-// The update: whoever uses them.
+// The update releases parameters in use, too.
 struct ReleaseAll : FlowCommand {
   void apply(Flow& flow) const override {
     flow.open.clear();

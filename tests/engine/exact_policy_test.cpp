@@ -160,7 +160,7 @@ TEST_F(ExactPolicy, Abandons_a_manual_backward_that_raised) {
   expect_clean();
 }
 
-// What a recording of the run will show: nobody else tells readers of a trace that d is 0 again.
+// Only this call of the observer shows readers of a trace that d is 0 again.
 TEST_F(ExactPolicy, Shows_observers_that_a_failed_task_owes_nothing) {
   struct LastDepth final : ManagerObserver {
     void on_manager_call(ManagerMethod, const BackwardState&,

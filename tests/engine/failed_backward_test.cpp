@@ -1,5 +1,5 @@
-// What a failed backward takes back, and what it has to leave: it alone brought nothing, and what
-// waits on its rank outlives it (docs/spec/zero.md 2.2, 2.5, 2.12).
+// A failed backward takes back what it added and leaves the rest: gradients that wait on its rank
+// outlive it (docs/spec/zero.md 2.2, 2.5, 2.12).
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -31,7 +31,7 @@ struct SideScene {
     return add(engine.autograd(), inside, past());
   }
 
-  // Throws behind the gradient of b's bias and before any output of the engine's forward.
+  // Throws after the gradient of b's bias and before any output of the engine's forward.
   void fail(const std::function<void()>& backward) const {
     throws = true;
     EXPECT_THROW(backward(), ThrownByHook);

@@ -1,4 +1,4 @@
-// A leaf module whose outputs lie on two accelerators: autograd runs what is behind them on two
+// A leaf module whose outputs lie on two accelerators: autograd runs their nodes on two
 // threads, in any order (#7825, P71).
 //
 // Simulated threads change between nodes, and a fetch happens inside one: no thread can come upon

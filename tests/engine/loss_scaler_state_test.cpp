@@ -19,7 +19,7 @@ constexpr double kSmallest = 2.0;
 // How many steps ago things happened, in place of the scaler's own counters.
 struct Rule {
   double scale = 16.0;
-  std::int64_t since_overflow = 0;  // steps without one; the first step of all counts as behind one
+  std::int64_t since_overflow = 0;  // steps without one; the first step of all counts as after one
   std::int64_t patience = kPatience;
 };
 
@@ -38,7 +38,7 @@ struct ScalerStep : rc::state::Command<Rule, LossScaler> {
 
   void apply(Rule& rule) const override {
     if (has_overflow && rule.patience == 1) {
-      if (rule.scale == kSmallest) return;  // refused: nothing has changed
+      if (rule.scale == kSmallest) return;  // refused: the state is unchanged
       rule.scale = std::max(rule.scale / 2.0, kSmallest);
     } else if (has_overflow) {
       --rule.patience;
@@ -47,7 +47,7 @@ struct ScalerStep : rc::state::Command<Rule, LossScaler> {
       rule.since_overflow = 0;
       return;
     }
-    // The step right behind an overflow, or the first of all, does not count as stable.
+    // The step right after an overflow, or the first of all, does not count as stable.
     if (rule.since_overflow > 0 && rule.since_overflow % kWindow == 0) {
       rule.scale *= 2.0;
       rule.patience = kPatience;

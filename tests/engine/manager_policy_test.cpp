@@ -10,7 +10,7 @@
 namespace zeroproof {
 namespace {
 
-// A host in which nothing runs by itself.
+// A host that does not run callbacks by itself.
 class IdleHost final : public HookHost {
  public:
   bool has_callback_api() const override { return true; }

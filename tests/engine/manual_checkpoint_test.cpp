@@ -24,7 +24,7 @@ struct CheckpointCase {
 struct ManuallyTrained {
   std::vector<std::vector<double>> parameters;
   std::int64_t samples = 0;
-  bool is_second_refused = false;  // of a second backward that nobody scaled
+  bool is_second_refused = false;  // of a second backward without a scaled loss
 
   friend bool operator==(const ManuallyTrained&, const ManuallyTrained&) = default;
 };

@@ -12,9 +12,9 @@ namespace zeroproof {
 
 enum class FileFaultKind : std::uint8_t {
   none,
-  crash,     // the operation happens in part or not at all, and nothing after it
+  crash,     // the operation happens in part or not at all, and all after it fail
   io_error,  // this one operation fails
-  no_space,  // from here on nothing new can be written
+  no_space,  // from here on no new bytes can be written
 };
 
 // What a crash leaves of what was not synced.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kSteps = 4;
 
-// The gradients of every step, one value behind the other: all but the first follow from what was
+// The gradients of every step, one value after the other: all but the first follow from what was
 // gathered before.
 std::vector<double> gradients_of(const ZeroConfig& config, HostWorld& world) {
   std::vector<double> values;
@@ -133,7 +133,7 @@ class AheadRun {
     engine_->backward(forward());
     engine_->step();
   }
-  // The parameters as they are for whoever reads them now, without a module.
+  // The parameters as a read outside any module sees them now.
   std::vector<double> parameters() {
     std::vector<double> values;
     for (const nn::NamedParameter& parameter : module_.named_parameters()) {
@@ -266,7 +266,7 @@ TEST_F(AheadCase, Layers_wait_for_their_own) {
 }
 
 // A replay finds what the one before it left. So the iteration that is captured gathers, too,
-// though nothing had been left for it.
+// though no gather had been left for it.
 TEST_F(AheadCase, Captured_iterations_gather_behind_one_that_left_nothing) {
   run([this](AheadRun& of, CapturingRuntime& runtime) {
     of.iterate();

@@ -128,7 +128,7 @@ struct Install : StatusCommand {
   void show(std::ostream& os) const override { os << "install(" << first << ")"; }
 };
 
-// In use it is refused, and nothing has changed (parameter_freed_while_used).
+// In use it is refused, and the state is unchanged (parameter_freed_while_used).
 struct Leave : StatusCommand {
   enum class Way { partition, partition_updated, keep };
   Way way = *rc::gen::element(Way::partition, Way::partition_updated, Way::keep);
@@ -195,7 +195,7 @@ struct ChangeUse : StatusCommand {
   }
 };
 
-// By whoever has it whole: a gather context.
+// A gather context, which has it whole, writes it.
 struct Write : StatusCommand {
   double first = *rc::gen::inRange(-50, 50);
   void checkPreconditions(const Status& s) const override {

@@ -121,7 +121,7 @@ TEST_P(Regression, N5_adds_to_the_partition_that_zero_grad_leaves) {
   if (config.stage == 3) GTEST_SKIP() << "of stages 1 and 2";
   const Cleared cases[] = {
       {"none", true, true, 2.0},  {"n5", true, true, 3.0},      {"n5", false, true, 2.0},
-      {"h4", true, false, 2.0},   {"h4,n5", true, false, 3.0},  // the average is not built anew
+      {"h4", true, false, 2.0},   {"h4,n5", true, false, 3.0},  // the average is not built again
       {"h4,n5", true, true, 3.0}, {"h4,n5", false, false, 2.0},
   };
   config.bf16.enabled = true;

@@ -112,7 +112,7 @@ TEST_P(RetainedGraph, Gives_everything_back_when_it_is_gone) {
     retain(rank, losses[1]);
     retain(rank, losses[0]);
     EXPECT_EQ(rank.gathered().size(), 7U);
-    losses[1] = {};  // its head is nobody's any more, the trunk is
+    losses[1] = {};  // its head has no owner any more, the trunk has one
     EXPECT_EQ(rank.gathered(), kOfFirstLoss);
     losses.clear();
     EXPECT_EQ(rank.gathered(), Names{});
@@ -146,7 +146,7 @@ TEST_P(RetainedGraph, Is_given_up_by_a_backward_that_fails) {
   });
 }
 
-// Another forward gathers what it needs, whoever keeps it for something else.
+// Another forward gathers what it needs, even if a retained graph keeps it.
 TEST_P(RetainedGraph, Stays_beside_another_forward_which_gathers_for_itself) {
   run_retained([](const Rank& rank) {
     int alone = rank.gathers_of([&] { rank.forward(); });

@@ -1,5 +1,5 @@
 // Checkpoints of the ranks' own shards: any world and stage loads them, block by block, and a
-// damaged file changes nothing.
+// damaged file does not change the engine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -22,7 +22,7 @@ Tensor trainable_net(Shape sizes) {
   return tensor;
 }
 
-// An embedding, whose backward needs no weights, and a linear behind it, whose does.
+// An embedding, whose backward needs no weights, and a linear after it, whose does.
 class FramesNet final : public nn::Module {
  public:
   FramesNet() {

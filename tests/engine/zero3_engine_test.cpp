@@ -286,7 +286,7 @@ TEST(Zero3, Starts_again_after_an_exception) {
 // --- precisions and other ways through a window ------------------------------------------------
 
 // Stage 2 communicates the same numbers in another layout. No tied weights: with autocast the
-// plain linear adds up their gradients before it casts them, ours behind.
+// plain linear adds up their gradients before it casts them, ours after.
 void expect_as_stage2(Training run, double tolerance) {
   const auto make_model = [] { return std::make_shared<MlpModel>(); };
   const Zero3Outcome three = train(make_model, run);

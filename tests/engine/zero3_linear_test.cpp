@@ -201,7 +201,7 @@ TEST(GatherContext, Notices_changes_that_no_rank_stands_for) {
   });
 }
 
-// A value that is no number differs from itself, and nobody has changed it.
+// A NaN differs from itself although no rank has changed it.
 TEST(GatherContext, Takes_what_is_no_number_for_unchanged) {
   with_engine(true, [](Engine& engine, const TensorList& parameters, int rank) {
     engine.gathered_parameters(parameters, 0, [&] {

@@ -38,7 +38,7 @@ void expect_part(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text << "\n  lacks: " << part;
 }
 
-// The object in which a key of the table lies, holding nothing but it.
+// The object in which a key of the table lies, with this key alone.
 OrderedJson document_with(const ConfigKey& key, const OrderedJson& value) {
   std::string section(key.section);
   OrderedJson document = OrderedJson::object();
@@ -155,7 +155,7 @@ TEST(ZeroConfig, Names_the_nearest_key_for_each_that_is_misspelled) {
   }
 }
 
-// A value that no key takes, so a key of the table that nobody reads is found out.
+// A value that no key takes, so a key of the table that is never read is found out.
 TEST(ZeroConfig, Reads_each_modelled_key) {
   for (const ConfigKey& key : config_keys()) {
     SCOPED_TRACE(pointer_of(key));

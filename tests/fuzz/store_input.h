@@ -11,7 +11,7 @@
 namespace zeroproof {
 
 // Messages of two callers to a store, one of which has said the token, and the same messages as
-// answers to a member. A stranger learns and changes nothing.
+// answers to a member. A stranger reads and changes no value.
 inline void ask_any_store(std::string_view bytes) {
   constexpr int kRanks = 3;
   StoreKeeper keeper({.rank = 0, .size = kRanks, .run_id = "r"}, "the token of a test");
@@ -19,7 +19,7 @@ inline void ask_any_store(std::string_view bytes) {
   StoreKeeper::Caller stranger;
   ZP_CHECK(keeper.answer(member, pack({"hello", "the token of a test"}))->front() == "ok",
            "the token is right");
-  keeper.end();  // or it would wait for keys that nobody sets
+  keeper.end();  // or it would wait for keys that are never set
   MessageBytes messages(bytes);
   while (!messages.is_over()) {
     const std::string_view message = messages.next();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bare_debian.sh FOLDER: proves that a machine with nothing but Debian's base can build and test
+# bare_debian.sh FOLDER: proves that a machine with Debian's base alone can build and test
 # the committed tree. Makes a minimal root file system under FOLDER/fs (kept as FOLDER/base.tar for
 # the next run), unpacks `git archive HEAD` in it, and runs ./zp verify and ./zp test there, as root.
 # No /proc, no locale, no git, no compiler: those that zp needs it must install itself.
@@ -8,7 +8,7 @@
 #   ZP_SUITE   Debian release (default: bookworm)
 #   ZP_REF     commit to prove (default: HEAD)
 #
-# Exit code 0 when both held. Needs root, debootstrap and git. Nothing is mounted.
+# Exit code 0 when both held. Needs root, debootstrap and git. No file system is mounted.
 set -euo pipefail
 
 (($# == 1)) || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }

@@ -9,7 +9,7 @@ trap 'rm -rf -- "$work"' EXIT
 
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log" ||
   { cat "$work/install.log"; exit 1; }
-cp -r -- "$root/examples" "$work/examples"  # nothing of the tree is beside it
+cp -r -- "$root/examples" "$work/examples"  # without the rest of the tree
 flags=$(sed -n 's/^ZP_SANITIZE:STRING=\(..*\)/-fsanitize=\1/p' "$build/CMakeCache.txt")
 "$cmake" -S "$work/examples" -B "$work/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_FLAGS="$flags"

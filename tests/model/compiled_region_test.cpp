@@ -176,7 +176,7 @@ TEST_F(PartitionedRegionTest, Trains_on_empty_parameters_and_leaves_them_empty) 
   }
 }
 
-// What pull request 8059 is about: nothing gathers for a frame that the compiler skipped.
+// Pull request 8059: parameters are not gathered for a frame that the compiler skipped.
 TEST_F(PartitionedRegionTest, A_skipped_frame_sees_empty_parameters) {
   partition_all();
   nn::CompiledRegion region(block, zero3());

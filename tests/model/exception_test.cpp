@@ -140,7 +140,7 @@ class World final : public AutogradObserver {
     function_fault_.reset();
   }
 
-  // One backward; nothing is left of gradients and events before.
+  // One backward; gradients and events of the one before are cleared.
   SeenGradients run() {
     seen_ = {};
     for (const Tensor& leaf : leaves_) leaf.set_grad({});

@@ -57,7 +57,7 @@ void expect_near(const std::vector<double>& expected, const Tensor& actual, doub
     EXPECT_NEAR(expected[i], values[i], tolerance * scale) << what << " element " << i;
 }
 
-// Names of the nodes behind `node`, as the data file nests them; leaves and missing edges are null.
+// Names of the next functions of `node`, as the data file nests them; null for a leaf or no edge.
 json node_names(const std::shared_ptr<Node>& node) {
   if (!node || node->name().find("AccumulateGrad") != std::string_view::npos) return nullptr;
   json names = json::array({std::string(node->name())});
@@ -85,7 +85,7 @@ TEST(FunctionGradients, Have_themselves_the_derivative_of_central_differences) {
   }
 }
 
-// A function without a case of its own would be checked by nothing above.
+// A function without a case of its own would not be checked above.
 TEST(FunctionGradients, Are_checked_for_every_function_that_a_header_declares) {
   std::set<std::string> declared;
   const auto collect = [&](const std::filesystem::path& path) {

@@ -310,7 +310,7 @@ TEST(FusedOps, Are_differentiable_once) {
   }
 }
 
-// What a kernel is: it reads rows that lie behind each other, whatever they are a view of.
+// A stand-in for a kernel: it reads rows that lie one after the other, also those of a view.
 class KernelLike final : public FusedOps {
  public:
   RmsNormOutputs add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
@@ -366,7 +366,7 @@ class KernelOps final : public testing::WatchedOps {
   KernelLike fused_;
 };
 
-// The same elements in the memory of a matrix whose columns lie behind each other.
+// The same elements in the memory of a matrix whose columns lie one after the other.
 Tensor column_major(Autograd& ag, const Tensor& x) {
   const std::int64_t width = x.sizes().back();
   const Tensor rows = view(ag, x, {x.numel() / width, width});

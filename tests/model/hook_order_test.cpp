@@ -25,7 +25,7 @@ enum class HookKind : std::uint8_t { tensor, retain, pre, post, post_accumulate 
 
 struct HookSpec {
   HookKind kind = HookKind::tensor;
-  double factor = 0;  // what it multiplies by; 0: it returns nothing
+  double factor = 0;  // what it multiplies by; 0: it returns no tensor
 };
 
 // hooks[i] are those of tensor i of the chain; tensor 0 is the leaf.
@@ -114,7 +114,7 @@ class Chain {
   Tensor loss_;
 };
 
-// The same chain as section 6 tells it.
+// The same chain as in section 6.
 class ChainModel {
  public:
   explicit ChainModel(const ChainSpec& spec) : spec_(spec) {

@@ -88,7 +88,7 @@ TEST(LinearExtensions, Follow_the_known_formulas) {
   EXPECT_EQ(count(chains({3, 3, 3})), 1680U);                // 9! / 3!^3
 }
 
-// A spine s0 < s1 < ... with one leaf behind each element: (2n - 1)!! orders.
+// A spine s0 < s1 < ... with one leaf after each element: (2n - 1)!! orders.
 TEST(LinearExtensions, Of_a_comb_are_a_double_factorial) {
   std::uint64_t expected = 1;
   std::vector<ElementSet> comb;

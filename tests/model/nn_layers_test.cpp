@@ -91,7 +91,7 @@ TensorList distinct_parameters(const Module& module) {
   return parameters;
 }
 
-// Zeros where nothing arrived.
+// Zeros for gradients that did not arrive.
 TensorList filled(const TensorList& grads, const TensorList& inputs) {
   TensorList out = grads;
   for (std::size_t i = 0; i < out.size(); ++i)

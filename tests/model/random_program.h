@@ -97,7 +97,7 @@ class TaskRecorder final : public AutogradObserver {
   // Before the first backward.
   void attach(Autograd& autograd) { autograd_ = &autograd; }
 
-  // Whoever starts a nested backward says from the hook of which tensor.
+  // The hook that starts a nested backward says of which tensor it is.
   void start_from(const Tensor& tensor) { start_ = tensor; }
   std::size_t level() const { return running_.size() - 1; }
 

@@ -76,7 +76,7 @@ struct Entry {
   }
 };
 
-// The binary heap of the textbook, with the two habits of libstdc++ that ties depend on: the last
+// The binary heap of the textbook, with the two details of libstdc++ that ties depend on: the last
 // element is lifted out, the hole at the top sinks to the very bottom along the larger children
 // (the right one when they are equal), and the lifted element rises from there.
 class Heap {

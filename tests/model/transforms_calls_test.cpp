@@ -1,4 +1,4 @@
-// What function transforms push, run, refuse and leave behind (docs/spec/autograd.md 16).
+// What function transforms push, run, refuse and leave open (docs/spec/autograd.md 16).
 #include "model/transforms/transforms.h"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 
 namespace zeroproof::testing {
 
-// The reference arithmetic, told about before it happens.
+// The reference arithmetic; the watcher hears of each call before it happens.
 class WatchedOps : public Ops {
  public:
   enum class Kind { sum_of_two, other };

@@ -17,7 +17,7 @@ std::string page() {
   return read_file(ZP_SOURCE_DIR "/docs/reference/properties.md");
 }
 
-// What the page says of a checker; "missing": nothing.
+// The share that the page gives for a checker; "missing" without a row.
 std::string share_of(const std::string& text, const Checker& checker) {
   const std::string row =
       fmt::format("\n| `{}` | {} | {} | ", checker.name, checker.number, checker.sentence);

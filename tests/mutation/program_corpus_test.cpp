@@ -1,4 +1,4 @@
-// Every entry of the corpus still shows its fault, and nothing without it.
+// Every entry of the corpus still shows its fault, and no finding without it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

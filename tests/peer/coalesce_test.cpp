@@ -338,7 +338,7 @@ PEER_ROW(TestCoalesceFailureModes, test_nested_coalesce_grad_reduction_inside_no
   });
 }
 
-// Inside the block nothing has been reduced: what a rank sees of a gradient is its own.
+// Inside the block no gradient has been reduced: what a rank sees of a gradient is its own.
 PEER_ROW(TestCoalesceDocumentedBehaviors, test_safe_get_full_grad_returns_local_pre_reduce_value) {
   each("stage", kStages, [&](int stage) {
     on_ranks(2, twin, [&](Rank& rank) {

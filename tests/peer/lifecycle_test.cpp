@@ -231,7 +231,7 @@ struct Boom : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A block in a checkpoint whose recompute throws while *is_armed, and a probe behind it.
+// A block in a checkpoint whose recompute throws while *is_armed, and a probe after it.
 NetMaker make_throwing(
     const std::function<void()>& in_recompute, const std::function<void()>& in_backward,
     const std::function<void()>& in_forward = [] {}) {
@@ -292,7 +292,7 @@ PEER_ROW(TestZero3ActivationCheckpointLifecycle, test_reset_step_drains_incomple
     const auto boom = [&] {
       if (std::exchange(is_armed, false)) throw Boom("in the backward");
     };
-    // Upstream throws before any recompute; here behind one, with its modules fetched.
+    // Upstream throws before any recompute; here after one, with its modules fetched.
     const auto look = [&] {
       if (!looked_at) return;
       require(!looked_at->zero3().coordinator().has_active_backward(), "no backward is active");

@@ -66,7 +66,7 @@ TEST(PeerTestsDocument, DISABLED_Is_written) {
   std::ofstream(document_path()) << render(table, run_all(table));
 }
 
-// For whoever adds a row: what of all there is would break it.
+// For the author of a row: which faults, quirks and policies break it.
 TEST(PeerRows, DISABLED_What_breaks_them_is_listed) {
   std::vector<std::string> candidates = {
       "rule: after_any_backward", "rule: after_forward",   "fault: lost_reduction",

@@ -242,7 +242,7 @@ PEER_ROW(TestZeroFrozenParamNoGradInputAccumulation, test_no_grad_input_accumula
             require_released(engine, "after a micro-batch");
             if (place.step > 0) require_persistent_available(engine, "after a micro-batch");
           };
-          // A reentrant checkpoint whose input needs no gradient trains nothing inside (K1).
+          // A reentrant checkpoint whose input needs no gradient does not train its modules (K1).
           require_matches_ddp(rank, make_blocks(kind, 1), config, loop);
         });
       });

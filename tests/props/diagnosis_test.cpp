@@ -56,7 +56,7 @@ TEST(Diagnosis, Names_the_rank_parameter_and_last_common_event_of_a_skipped_coll
   EXPECT_THAT(found.what, HasSubstr("rank 1 left out the all_reduce of 16 bytes for l2"));
 }
 
-// Whoever leaves whatever out, in a world of any size, is found and named.
+// A rank that leaves out any collective, in a world of any size, is found and named.
 RC_GTEST_PROP(Diagnosis, Finds_whoever_skips_whatever, ()) {
   const int world = *rc::gen::inRange(2, 5);
   const int steps = *rc::gen::inRange(2, 5);

@@ -148,7 +148,7 @@ TEST(EngineExploration, An_execution_can_be_cut_at_any_choice) {
   }
 }
 
-// A rank that unwinds with a gather half finished looked for the rest of it for ever.
+// A rank that unwinds with a gather half finished used to look for the rest of it forever.
 TEST(EngineExploration, A_rank_that_fails_within_a_gather_ends) {
   EngineExplorationOptions options;
   options.engine_case =

@@ -155,7 +155,7 @@ TEST_P(Findings, Fail_again_when_their_schedules_are_run) {
   }
 }
 
-// Nothing smaller fails in all the ways that the whole scenario does.
+// No smaller scenario fails in all the ways that the whole scenario does.
 TEST_P(Findings, Are_minimal) {
   const ExplorationReport whole = explored();
   ASSERT_FALSE(whole.findings.empty());

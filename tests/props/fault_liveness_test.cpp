@@ -208,7 +208,7 @@ TEST(FaultSearch, Of_ranks_alone_comes_to_what_the_search_of_all_orders_comes_to
   }
 }
 
-// A compute stream that lags changes nothing, with and without faults.
+// A compute stream that lags does not change a result, with and without faults.
 TEST(LateCompute, Leaves_every_stage_at_the_baseline) {
   for (const char* stage : {"0", "1", "2", "3"})
     for (const char* faults : {"", "all"}) {
@@ -223,7 +223,7 @@ TEST(LateCompute, Leaves_every_stage_at_the_baseline) {
     }
 }
 
-// H1: what an aborted backward leaves. It shows under faults, and our engine has none of it.
+// H1: what an aborted backward leaves. It shows under faults, and our engine does not leave it.
 TEST(FaultLiveness, A_leak_after_an_abort_is_found_and_replayed) {
   EngineExplorationOptions options;
   options.engine_case =

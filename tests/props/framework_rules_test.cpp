@@ -19,7 +19,7 @@ std::vector<std::string> kinds(const TraceText& trace) {
   return kinds_of(diagnosis_of_texts({trace.text()}));
 }
 
-// Before its third backward a static graph lays its buckets out anew; the recording names the old
+// Before its third backward a static graph rebuilds its buckets; the recording names the old
 // ones, of which one holds everything.
 TEST(DdpRules, Buckets_that_were_made_anew_are_not_judged_by_the_old_layout) {
   const auto kinds_with = [](std::string_view first_bucket) {

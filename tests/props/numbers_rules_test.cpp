@@ -61,7 +61,7 @@ TEST(Numbers, Replicas_are_compared_bit_for_bit) {
   EXPECT_THAT(values[0].what, HasSubstr("after step 1"));
 }
 
-// Without a wrapper, all-reduces of gradients by name tell that ranks hold replicas; a job that
+// Without a wrapper, all-reduces of gradients by name show that ranks hold replicas; a job that
 // averages parameters now and then lets them differ.
 TEST(Numbers, Replicas_of_a_job_that_reduces_by_hand_are_compared) {
   const auto kinds = [](bool reduces, std::string_view value_of_rank_1) {

@@ -115,7 +115,7 @@ TEST(ProgramRun, ComparesTheSameNameInItsOrder) {
   EXPECT_EQ(differences({reference.front()}, reference, {}).front().text, "g was not seen");
 }
 
-// Elements, ranks and forwards are told apart: a sum says which contributions are in it.
+// Elements, ranks and forwards are distinct: a sum says which contributions are in it.
 TEST(ProgramData, ElementsAndRanksHaveContributionsOfTheirOwn) {
   const auto program = parse_program(two_windows(2, ""), "test");
   ASSERT_TRUE(program);

@@ -38,7 +38,7 @@ RC_GTEST_PROP(ProgramSource, A_replay_draws_what_was_drawn, (std::uint64_t seed)
   RC_ASSERT(replay.choices().list == fresh.choices().list);
 }
 
-// Then a second replay of what was recorded changes nothing: the record is canonical.
+// Then a second replay of what was recorded records the same: the record is canonical.
 RC_GTEST_PROP(ProgramSource, Any_values_can_be_replayed, (std::vector<std::uint32_t> values)) {
   Source source(values);
   const std::vector<int> drawn = draw_everything(source);

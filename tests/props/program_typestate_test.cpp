@@ -89,7 +89,7 @@ TEST(ProgramTypestate, SenselessProgramsAreNone) {
   }
 }
 
-// A statement is walked the same way alone and in its program; an error changes nothing.
+// A statement is walked the same way alone and in its program; an error does not change the state.
 TEST(ProgramTypestate, ExpectsWhatTheContractSays) {
   for (const RowDocument& row : RowDocument::parse(read_file(kRowFiles + "refusals.json"))) {
     const Program program = program_of(row);

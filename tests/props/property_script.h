@@ -21,7 +21,7 @@ namespace zeroproof {
 //   reset[d1>d0]             a manager call: state before > after; letters d r f m take a
 //                            number, q s (queued, seen) none; `=yes` after it: it returned true
 //   fl:p1,p2  ge12 ge3       a bucket flush, the end of a gradient epilogue
-//   push pop  st:p=AVAILABLE  z12+ z12-  module stack, parameter status (`*` behind it:
+//   push pop  st:p=AVAILABLE  z12+ z12-  module stack, parameter status (`*` after it:
 //                            persistent), process_gradients
 //   ft+ ft-                  functorch transform on, off
 //   @1 u3/2 t1               from here on engine 1, micro-step 3 of global step 2, thread 1

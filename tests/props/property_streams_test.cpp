@@ -68,7 +68,7 @@ TEST(PropertyStreams, Cover_every_monitor) {
   }
 }
 
-// A monitor that never finds its events would find nothing wrong either.
+// A monitor that never finds its events would not find a violation either.
 TEST(PropertyStreams, Hold_for_at_least_one_twin_of_each_property) {
   std::set<std::string> held;
   std::set<std::string> all;

@@ -50,7 +50,7 @@ std::vector<std::string> kinds(const std::vector<Issue>& first, const std::vecto
   return kinds_of(diagnosis_of_texts({rank_of(0, 2, first), rank_of(1, 2, second)}));
 }
 
-// Operations whose sizes say nothing about other ranks, and those whose sizes must agree.
+// Operations whose sizes may differ between ranks, and those whose sizes must agree.
 TEST(CollectiveRules, Compare_sizes_only_where_every_rank_passes_the_whole) {
   for (const char* op : {"all_to_all", "all_to_all_single", "scatter", "gather", "barrier"})
     EXPECT_THAT(kinds({{.op = op, .bytes = 16}}, {{.op = op, .bytes = 48}}), IsEmpty()) << op;

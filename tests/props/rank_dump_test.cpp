@@ -1,5 +1,5 @@
 // Flight-recorder dumps and Kineto traces: real ones of PyTorch 2.11 over gloo (tests/data/dumps),
-// and what nobody should ever write.
+// and dumps that no program should ever write.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,4 +1,4 @@
-// The reference walker beside programs: what it is told of them, and that it accuses none.
+// The reference walker beside programs: what it knows of them, and that it accuses no program.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

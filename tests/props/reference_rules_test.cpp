@@ -19,7 +19,7 @@ struct RuleRow {
   int stage;
   std::string_view scenario;
   Change change;
-  std::function<void(World& world)> configure = {};  // what the reference is told otherwise
+  std::function<void(World& world)> configure = {};  // what the reference believes instead
 };
 
 // A call without an end.
@@ -291,7 +291,7 @@ TEST(ReferenceRules, Each_finds_the_change_that_breaks_it) {
   }
 }
 
-// Its counters, window and parameters begin anew.
+// Its counters, window and parameters begin again.
 TEST(ReferenceRules, Follows_an_engine_that_is_made_again) {
   for (int stage = 0; stage <= 3; ++stage) {
     train::TrainCell cell;

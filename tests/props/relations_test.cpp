@@ -60,7 +60,7 @@ TEST(Relations, Hold_in_drawn_programs) {
   }
 }
 
-// Each changes something: what is compared with itself says nothing. Of MR1, MR7, MR11 and MR15
+// Each changes the program: one compared with itself proves no relation. Of MR1, MR7, MR11 and MR15
 // ranks, data or the order are other ones.
 TEST(Relations, Compare_with_another_program) {
   constexpr std::uint64_t kPrograms = 60;

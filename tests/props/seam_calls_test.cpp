@@ -52,7 +52,7 @@ SeamCalls calls_of(int stage, std::int64_t steps) {
   return counter.calls();
 }
 
-// 39 parameters; what an iteration behind the first ones costs.
+// 39 parameters; what an iteration after the first ones costs.
 TEST(SeamCallsOfADecoder, Are_no_more_than_they_were) {
   constexpr std::array<SeamCalls, 4> kMost = {{
       {.records = 4, .waits = 0, .host_waits = 3, .kept = 0, .accesses = 97, .collectives = 1},

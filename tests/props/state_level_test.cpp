@@ -198,7 +198,7 @@ TEST(StateLevel, Tells_the_versions_of_the_manager_apart) {
   EXPECT_TRUE(recovering.replay("deepspeed-0.18.7").first_mismatch);
 }
 
-// `z12.backward_epilogue` stays: stage 1 runs it at micro-batches that reduce nothing, too.
+// `z12.backward_epilogue` stays: stage 1 runs it at micro-batches without a reduction, too.
 TEST(StateLevel, Takes_the_epilogue_flag_from_the_epilogue_of_the_partitions_only) {
   LoadedTrace trace(recording("mlp__z2_fp32_w2_r0"));
   const auto is_epilogue = [&](const HookEvent& e) {

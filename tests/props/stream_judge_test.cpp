@@ -1,4 +1,4 @@
-// What `--judge streams` sees: work on two streams that nothing orders, in a run that went well.
+// What `--judge streams` sees: work on two streams without an order, in a run that went well.
 #include "props/train/stream_judge.h"
 
 #include <gtest/gtest.h>

@@ -185,7 +185,7 @@ TEST(StreamOrderCheck, Forgets_what_was_at_an_address_before) {
   EXPECT_EQ(program.status(kP47), Status::held);
 }
 
-// Writers in any sequence of streams, each ordered behind the one before it by a wait. The chain
+// Writers in any sequence of streams, each ordered after the one before it by a wait. The chain
 // is right; without one of its waits between two streams it is not.
 RC_GTEST_PROP(StreamOrderCheck, Finds_any_one_missing_wait, ()) {
   const auto streams = *rc::gen::nonEmpty(

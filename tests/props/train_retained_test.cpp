@@ -16,7 +16,7 @@ enum class Between { nothing, zero_grad };
 enum class Abort { never, first, second };
 enum class End { backward, death };  // of the graph: a backward that does not retain it, or its own
 
-// Of an engine in stage 3; nothing of the baseline and of other stages, which gather nothing.
+// Checks an engine in stage 3; the baseline and other stages, which do not gather, are not checked.
 class Gathered {
  public:
   explicit Gathered(Pass& pass) {
@@ -34,7 +34,7 @@ class Gathered {
     }
   }
 
-  // How many collectives `body` issues; a barrier tells the number of the next.
+  // How many collectives `body` issues; a barrier gives the number of the next.
   void expect_collectives(std::int64_t expected, const std::function<void()>& body) const {
     if (!engine_) return body();
     const std::int64_t before = barrier();

@@ -126,7 +126,7 @@ TEST(HookOrderReduction, Agrees_with_the_full_search_where_something_is_planted)
       }
 }
 
-// Takes the moves; nothing if one is not possible. What came of it otherwise.
+// The state and the violations after the moves; nullopt if one move is not possible.
 std::optional<std::pair<Fingerprint, std::uint32_t>> after(World& world,
                                                            const std::vector<Move>& moves) {
   world.begin();
@@ -225,7 +225,7 @@ TEST(HookOrder, A_scheduler_of_all_worlds_meets_the_same_states) {
     World world(settings_of(text));
     const SearchResult full = search(world, {.is_reduced = false});
     ExhaustiveScheduler exhaustive;
-    // Where only one move is possible nothing is asked, so those states are not met.
+    // A state with only one possible move is no choice, so those states are not met.
     const ExploreResult all = explore(
         [&](Chooser& chooser) {
           Outcome outcome;

@@ -21,7 +21,7 @@ struct Instruction {
 using Code = std::vector<std::vector<Instruction>>;  // by process
 
 // A small concurrent program over variables, locks and counters. Every counter is posted by one
-// process. A check that fails is a planted bug, and so is a state in which nothing can move.
+// process. A check that fails is a seeded bug, and so is a state in which no process can move.
 class RandomProgram {
  public:
   struct State {

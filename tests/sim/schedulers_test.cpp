@@ -104,7 +104,7 @@ TEST(ExhaustiveScheduler, Counts_one_order_where_nothing_can_be_chosen) {
   EXPECT_EQ(stats.states, 0u);
 }
 
-// Up and down for ever: state 0 comes back on its own path, and only `stop` ends an execution.
+// Up and down forever: state 0 comes back on its own path, and only `stop` ends an execution.
 Outcome world_with_a_cycle(Chooser& chooser) {
   static constexpr std::string_view kOptions[] = {"swing", "stop"};
   Outcome outcome;

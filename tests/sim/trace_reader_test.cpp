@@ -372,7 +372,7 @@ TEST(TraceReader, Delivers_what_a_cut_gzip_file_holds) {
   const Outcome half = read_bytes(packed.substr(0, packed.size() / 2));
   EXPECT_GT(half.events.size(), 1000U);
   EXPECT_NE(half.truncation.find("truncated: "), std::string::npos);
-  // All data but no trailer: nothing vouches for the last bytes.
+  // All data but no trailer: no checksum vouches for the last bytes.
   const Outcome no_trailer = read_bytes(packed.substr(0, packed.size() - 8));
   EXPECT_EQ(no_trailer.events.size(), 5000U);
   EXPECT_NE(no_trailer.truncation.find("gzip"), std::string::npos);

@@ -37,7 +37,7 @@ std::string any_text() {
   return out;
 }
 
-// Optional text members cannot tell empty from absent.
+// Optional text members do not distinguish empty from absent.
 std::string some_text() {
   return "x" + any_text();
 }

@@ -55,7 +55,7 @@ TEST(ModelDpor, Agrees_with_the_full_search_and_repeats_no_class) {
   EXPECT_GT(compared, 400U);
 }
 
-// Each rank chooses its interface and the order of its hooks, and nothing else matters.
+// Each rank chooses its interface and the order of its hooks; no other choice matters.
 TEST(ModelDpor, Visits_each_choice_of_the_ranks_once) {
   const auto executions = [](const std::vector<std::string>& words) {
     return search_dpor(made(words)).counts.executions;

@@ -112,7 +112,7 @@ TEST(PathCounts, Draw_schedules_uniformly) {
 }
 
 // Every declared independence, in states that random walks of every defect pass through: both
-// orders are possible, violate nothing that one alone does not, and end in the same state.
+// orders are possible, violate only what one alone does, and end in the same state.
 TEST(Footprints, Of_independent_events_commute) {
   std::size_t checked = 0;
   pcg32 random(7);

@@ -82,7 +82,7 @@ void check_line(const SourceFile& file, std::size_t index, Findings& findings) {
   for (const Ban& ban : bans()) {
     if (!starts_with_any(file.place(), ban.folders) || starts_with_any(file.place(), ban.except))
       continue;
-    if (ban.rule == "memory" && !include.empty()) continue;  // <new> declares, it allocates nothing
+    if (ban.rule == "memory" && !include.empty()) continue;  // <new> declares, it does not allocate
     for (const std::string_view token : ban.tokens) {
       if (find_token(text, token) == text.npos) continue;
       std::string detail(token);

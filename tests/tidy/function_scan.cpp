@@ -8,7 +8,7 @@ namespace {
 
 enum class Scope { open, function, closed };  // open: namespace or class; closed: anything else
 
-// The text between two scope changes, with the nesting that tells its parts apart.
+// The text between two scope changes, with the nesting that separates its parts.
 struct Head {
   std::string text;
   std::size_t line = 0;  // of the first parenthesis, else of the first character
@@ -30,7 +30,7 @@ bool is_transparent(const Head& head) {
   });
 }
 
-// Commas at the top level of the first parenthesised group, template arguments aside.
+// Commas at the top level of the first parenthesised group, without template arguments.
 std::size_t count_parameters(const std::string& head) {
   const std::size_t open = head.find('(');
   if (open == head.npos) return 0;

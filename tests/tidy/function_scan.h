@@ -15,7 +15,7 @@ struct FunctionSpan {
 };
 
 // Every function declared or defined at namespace or class level; lambdas count to the function
-// around them, initialiser lists to nothing.
+// around them, initialiser lists to none.
 std::vector<FunctionSpan> scan_functions(const SourceFile& file);
 
 }  // namespace zeroproof::tidy

@@ -30,7 +30,7 @@ const std::vector<Layer>& layers() {
 }
 
 // Where a library may be included in the product, by prefix of the header's name, and the Debian
-// package it comes from. Nothing but tl::expected comes into a header of the product; tests and
+// package it comes from. Only tl::expected comes into a header of the product; tests and
 // benchmarks may include every library of the table.
 struct Library {
   std::string_view prefix;

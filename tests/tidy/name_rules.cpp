@@ -20,7 +20,7 @@ std::string type_of(const std::string& line) {
 
 }  // namespace
 
-// The linker keeps one of two destructors of one name, whichever, and no compiler sees both.
+// The linker keeps either one of two destructors of one name, and no compiler sees both.
 Findings check_names(const Tree& tree) {
   Findings findings;
   std::map<std::string, std::string> known;  // where each type is

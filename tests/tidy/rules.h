@@ -41,7 +41,7 @@ struct Allowance {
 
 std::vector<Allowance> load_allowances(const std::filesystem::path& file);
 
-// Findings that no allowance covers, and one `allowance` finding for each that covers nothing or
+// Findings that no allowance covers, and one `allowance` finding for each that covers no finding or
 // gives no reason.
 Findings without_allowed(const Findings& findings, const std::vector<Allowance>& allowances);
 

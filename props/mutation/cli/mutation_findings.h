@@ -8,7 +8,7 @@
 
 namespace zeroproof {
 
-// What a hunt tells tools: faults, and findings of the unmutated engine.
+// The findings of a hunt for tools: faults, and findings of the unmutated engine.
 struct HuntFindings {
   const std::vector<hunt::ProgramFound>& found;
   const std::vector<hunt::ProgramFound>& unmutated;

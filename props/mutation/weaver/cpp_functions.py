@@ -15,7 +15,7 @@ class Function:
     name: str  # "Engine::Core::epilogue": classes, no namespaces
     start: int  # of the definition, in characters; comments before it are not a part of it
     body: int  # of its opening brace
-    end: int  # behind its closing brace
+    end: int  # one past its closing brace
 
 
 def blanked(text):

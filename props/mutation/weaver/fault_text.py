@@ -10,7 +10,7 @@ _KEY = re.compile(r"(\w+): (\S.*)$")
 
 
 class FaultError(Exception):
-    """What is wrong with a fault; the text is for whoever wrote it."""
+    """What is wrong with a fault; the text is for its author."""
 
 
 @dataclass

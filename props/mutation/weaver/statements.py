@@ -127,7 +127,7 @@ class _Body:
 
     @staticmethod
     def is_plain(code):
-        """Whether it is an expression, and declares nothing."""
+        """Whether it is an expression and not a declaration."""
         if _DECLARES.match(code) or re.match(r"(?:throw|break|continue|co_\w+)\b", code):
             return False
         if re.match(r"[*(+-]|delete\b", code):

@@ -270,7 +270,7 @@ def table(faults):
 
 
 def write(path, text):
-    """Only where it differs: what depends on it is not built again for nothing."""
+    """Only where it differs, so that unchanged output causes no rebuild."""
     try:
         with open(path, encoding="utf-8") as file:
             if file.read() == text:

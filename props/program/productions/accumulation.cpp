@@ -35,7 +35,7 @@ bool keeps_dimension(Scene& scene) {
   return value && scene.differentiate(*value, {.keeps_dimension = true});
 }
 
-// A micro-batch of which nothing comes.
+// A micro-batch that is left out.
 bool rest(Scene&) {
   return true;
 }

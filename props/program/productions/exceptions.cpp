@@ -69,7 +69,7 @@ bool abort_in_block(Scene& scene) {
   });
 }
 
-// The scale of a window is asked to change after a backward of it that came to nothing.
+// The scale of a window is asked to change after a backward of it that was aborted.
 bool rescale_after_abort(Scene& scene) {
   if (!abort_backward(scene)) return false;
   const double other = 2.0 * scene.engine_state().scaler.scale;

@@ -89,7 +89,7 @@ bool can_freeze(const Scene& scene) {
          weight_owners(scene.model()).size() > 1;
 }
 
-// As whoever trains a part of a model for a while.
+// Freezes a part of a model for a while, as in partial training.
 bool freeze_for_a_while(Scene& scene) {
   const auto module = scene.some_owner(true);
   if (!module) return false;
@@ -109,7 +109,7 @@ std::string experts_of(const Scene& scene) {
   return {};
 }
 
-// The hooks of a leaf module are made anew between a forward and its backward.
+// The hooks of a leaf module are made again between a forward and its backward.
 bool leaf_again(Scene& scene) {
   const auto value = scene.loss();
   return value && scene.add({SetLeaf{.engine = scene.engine(), .module = experts_of(scene)}}) &&

@@ -57,7 +57,7 @@ bool three_graphs(Scene& scene) {
   return !scene.source().one_in(2) || (scene.drop(*first) && scene.drop(*third));
 }
 
-// The graph lives after its step, or as long as nothing drops it.
+// The graph lives after its step, or until the program drops it.
 bool kept_graph(Scene& scene) {
   const auto value = scene.loss();
   if (!value || !scene.differentiate(*value, {.retain_graph = true})) return false;
@@ -160,7 +160,7 @@ bool evaluate(Scene& scene) {
   return scene.add({forward});
 }
 
-// A forward for nothing, whose graph goes or stays.
+// A forward without a backward, whose graph is dropped or stays.
 bool unspent_forward(Scene& scene) {
   Forward forward = scene.forward();
   if (!scene.add_forward(forward)) return false;

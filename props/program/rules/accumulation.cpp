@@ -116,7 +116,7 @@ Verdict check(Walk& walk, const SetLearningRate& set) {
   return is_rate && has_group ? Expectation{} : refused_otherwise();
 }
 
-// As whoever looks for what is left of gradients: they are cleared right after it.
+// A program sets gradients to find leftovers of them, and clears them right after it.
 Verdict check(Walk& walk, const SetGrad& set) {
   State& state = walk.state();
   const auto found = engine_of(state, set.engine);

@@ -319,7 +319,7 @@ class BackwardCheck {
     }
   }
 
-  // Inside another backward it can be taken back only where nothing of its window waits.
+  // Inside another backward it can be taken back only where its window holds no gradients.
   std::string raise_problem() {
     if (!state_.backward_around()) return {};
     const Window& window = managed().window;

@@ -1,4 +1,4 @@
-// What is saved, loaded and made anew.
+// What is saved, loaded and made again.
 #include <utility>
 
 #include "props/program/model_traits.h"

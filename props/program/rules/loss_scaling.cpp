@@ -6,7 +6,7 @@
 namespace zeroproof::program {
 namespace {
 
-// A backward of whichever engine is under way, or has left gradients with this one.
+// A backward of any engine is under way, or has left gradients with this one.
 bool has_scaled_gradients(const State& state, const EngineState& engine) {
   return state.backward_around() != nullptr || engine.window.has_gradients ||
          engine.tiled.has_value();

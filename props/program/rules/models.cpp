@@ -149,7 +149,7 @@ class ModelCheck {
 
   bool has_leaves() const { return program_.config.stage3_module_granularity_threshold > 0; }
 
-  // A leaf gathers for the modules below it, which do nothing themselves (docs/spec/zero.md 3.7).
+  // A leaf gathers for the modules below it, which do not gather (docs/spec/zero.md 3.7).
   bool is_nested(const std::string& module) const {
     return std::ranges::find(model_.body, module, &Module::name) == model_.body.end();
   }

@@ -1,4 +1,4 @@
-"""DDP with static_graph and several buckets, which are laid out anew at the third forward."""
+"""DDP with static_graph and several buckets, which are rebuilt at the third forward."""
 
 import sys
 

@@ -16,7 +16,7 @@ torch.manual_seed(7)
 mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "pp"))
 number = mesh["pp"].get_local_rank()
 layers = [nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(2)]
-# The buckets of a stage cannot be laid out anew: a step has as many forwards as micro-batches.
+# The buckets of a stage cannot be rebuilt: a step has as many forwards as micro-batches.
 part = DistributedDataParallel(
     layers[number], process_group=mesh["dp"].get_group(), find_unused_parameters=True
 )

@@ -15,7 +15,7 @@ OFFLOAD = "deepspeed.runtime.activation_checkpointing.offload_activations"
 
 
 def offload():
-    """The context of a forward; releases before 0.19 have none of their own."""
+    """The context of a forward; releases before 0.19 do not have one of their own."""
     if "deepspeed" not in sys.argv:
         return save_on_cpu()
     try:

@@ -1,6 +1,6 @@
 """minimind #853, openvla-oft #160, sd-scripts #924: the forward is that of the bare module.
 
-DDP reduces nothing.
+DDP does not reduce any gradient.
 
 (TrainCheck: x-jxmnop-ddp-out-of-sync.)
 """

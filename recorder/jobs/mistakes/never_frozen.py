@@ -13,7 +13,7 @@ UNSEEN = "the trace holds what is trained; what should be frozen is in the user'
 
 
 class Staged(Net):
-    """Freezes its first stages in train(), which nobody calls."""
+    """Freezes its first stages in train(), which is never called."""
 
     def __init__(self, frozen_stages):
         super().__init__()

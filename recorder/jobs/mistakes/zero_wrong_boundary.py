@@ -1,4 +1,4 @@
-"""accelerate #3552: steps are taken at boundaries that the engine was never told of."""
+"""accelerate #3552: steps are taken at boundaries that were not passed to the engine."""
 
 import engines
 import torch

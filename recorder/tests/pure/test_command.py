@@ -24,7 +24,7 @@ def event(lc, kind, **fields):
 
 
 PARAM = {"rec": "param", "id": 0, "name": "w", "shape": [1], "dtype": "float32"}
-# Records between header and end, and what is found ("" nothing).
+# Records between header and end, and what is found ("" without a finding).
 TRACES = [
     ([event(1, "gt.begin", call=0), event(2, "gt.end", call=0)], ""),
     ([event(1, "gt.begin", call=0)], "never ended"),

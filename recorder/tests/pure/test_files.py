@@ -49,7 +49,7 @@ class SpoolTest(FolderTest):
         spool.reset()
         self.assertEqual(spool.records(), [])
         self.assertTrue(spool.put(packed(event(0))))
-        self.assertEqual(spool.records(), [event(0)])  # and nothing of what lay behind it
+        self.assertEqual(spool.records(), [event(0)])  # without the bytes that lay after it
 
     def test_records_of_a_signal_handler_come_after_the_one_it_interrupted(self):
         spool = Spool(self.folder / "s", 4096)

@@ -1,4 +1,4 @@
-"""A job of many kinds, run again and again with an exception planted in each observer in turn.
+"""A job of many kinds, run again and again with an exception injected into each observer in turn.
 
 Usage: RANK=0 WORLD_SIZE=1 ... planted.py OUT. Prints one line of JSON: what differed, for whom.
 """
@@ -20,7 +20,7 @@ from job import batch, begin
 from torch.distributed.fsdp import fully_shard
 
 import zeroproof_recorder
-from zeroproof_recorder import calls, guard, recorder  # all of it, before anything is planted
+from zeroproof_recorder import calls, guard, recorder  # all of it, before the first injection
 
 HAS_DEEPSPEED = importlib.util.find_spec("deepspeed") is not None
 if HAS_DEEPSPEED:

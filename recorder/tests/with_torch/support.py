@@ -33,12 +33,12 @@ def read(path):
 
 
 def _hears_ctrl_c():
-    """Whoever runs these tests in the background has made its children deaf to it."""
+    """A shell that runs these tests in the background makes its children deaf to it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def free_port():
-    """A port that nobody listens on."""
+    """A port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

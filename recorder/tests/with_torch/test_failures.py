@@ -1,4 +1,4 @@
-"""What ends a job is told, and the user sees of it what Python shows without the recorder."""
+"""The recorder reports what ends a job, and the user sees what Python shows without it."""
 
 import os
 import subprocess

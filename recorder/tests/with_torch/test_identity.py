@@ -1,4 +1,4 @@
-"""The recorder changes neither numbers nor the order of hooks, and leaves nothing behind."""
+"""The recorder changes neither numbers nor the order of hooks, and removes all that it installs."""
 
 import models
 import support

@@ -1,4 +1,4 @@
-"""Hashes and norms: what they tell, and that taking them changes nothing."""
+"""Hashes and norms: what they say, and that taking them does not change the tensors."""
 
 import math
 import unittest

@@ -26,7 +26,7 @@ import hjson
 import torch
 
 # No operator is compiled: whether a configuration is accepted does not depend on what a kernel
-# computes. A call of an optimizer's kernel does nothing.
+# computes. A call of an optimizer's kernel is a no-op.
 importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None
 for builder in ("FusedAdamBuilder", "CPUAdamBuilder", "CPULionBuilder", "CPUAdagradBuilder"):
     kind = deepspeed.get_accelerator().get_op_builder(builder)

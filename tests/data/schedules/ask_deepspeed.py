@@ -150,7 +150,7 @@ def engine_answer(asked):
 
 
 def start_one_rank():
-    """One gloo rank; no operator is compiled, and an optimizer's kernel does nothing."""
+    """One gloo rank; no operator is compiled, and an optimizer's kernel is a no-op."""
     importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None
     for builder in ("FusedAdamBuilder", "CPUAdamBuilder"):
         kind = deepspeed.get_accelerator().get_op_builder(builder)

@@ -109,7 +109,7 @@ TEST(Overflow, Is_seen_by_all_ranks_when_one_has_it) {
     }
 }
 
-// Stage 0 asks nobody of the data group, whose ranks have the same gradient.
+// Stage 0 does not ask the data group, whose ranks have the same gradient.
 TEST(Overflow, Of_a_whole_gradient_is_that_of_all_tensor_parallel_ranks) {
   const HostWorldOptions options{.world_size = 4, .degrees = {.tensor = 2}};
   const Decide whole_overflow = [](ZeroContext& context, const std::vector<Span>& gradients) {

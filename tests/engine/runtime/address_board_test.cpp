@@ -66,7 +66,7 @@ TEST(AddressBoard, Waits_until_the_others_have_finished_what_this_rank_has) {
     board.finish(1);
   });
   board.exchange(0, "a call", {}, wait_for_ever);
-  board.wait_for_others(0, wait_for_ever);  // of nothing that this rank has finished
+  board.wait_for_others(0, wait_for_ever);  // this rank has not finished an exchange
   EXPECT_FALSE(is_read);
   board.finish(0);
   board.wait_for_others(0, wait_for_ever);

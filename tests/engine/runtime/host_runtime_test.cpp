@@ -116,7 +116,7 @@ TEST(HostStreams, Have_run_what_they_were_given) {
   EXPECT_THROW(stream.synchronize(StreamEvent{}), CheckFailed);
 }
 
-// One word for everything that it is told.
+// Writes down each call as one text.
 class AccessList final : public AccessObserver {
  public:
   void on_access(const Access& access) override {

@@ -38,7 +38,7 @@ class CountingPool final : public KeptMemory::Pool {
   std::size_t room = std::size_t{1} << 40;
   int takes = 0;
   std::int64_t reached = 0;
-  std::vector<std::pair<void*, std::size_t>> gone;  // and behind how many uses
+  std::vector<std::pair<void*, std::size_t>> gone;  // and after how many uses
 
  private:
   std::size_t live_ = 0;
@@ -76,7 +76,7 @@ TEST_F(KeptMemoryTest, Gives_what_another_queue_uses_again_when_that_is_over) {
   EXPECT_EQ(late, memory_.take(kGrain));
 }
 
-// The oldest, and what waits for another queue last and behind it.
+// The oldest goes first; a block that another queue uses goes last, after that use.
 TEST_F(KeptMemoryTest, Drops_the_oldest_before_more_is_held_than_ever_was_used) {
   std::array<void*, 4> blocks{};
   for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = memory_.take((i + 1) * kGrain);

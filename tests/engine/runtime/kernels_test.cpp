@@ -184,7 +184,7 @@ TEST(HostKernels, Refuse_spans_that_do_not_fit) {
 }
 
 // A graph that saved a user's tensor sees the write; one that saved a view of an engine's buffer
-// does not, as behind `.data` upstream.
+// does not, as after `.data` upstream.
 TEST(HostKernels, Raise_the_version_of_storage_that_is_not_the_engines_own) {
   Rank rank;
   const Tensor user = Tensor::full({2}, 1.0, DType::float32);

@@ -46,7 +46,7 @@ class StoreMaker {
  private:
   Kind kind_;
   std::string folder_;
-  int port_ = 1;  // where nobody listens
+  int port_ = 1;  // a port without a listener
 };
 
 }  // namespace zeroproof

@@ -37,7 +37,7 @@ struct Plan {
   int elements = 1;
 };
 
-// Runs the plan's collectives and keeps every element that is left behind.
+// Runs the plan's collectives and keeps every element of the results.
 void run_plan(const std::vector<Plan>& plan, Runtime& runtime, Values& out) {
   Stream& stream = runtime.stream(StreamRole::compute);
   for (std::size_t i = 0; i < plan.size(); ++i) {

@@ -11,7 +11,7 @@
 namespace zeroproof {
 namespace {
 
-// What tells the two apart where nothing is done: the number they answer.
+// The tags of the two sets of stubs: each stub answers with the number of its tag.
 struct Sim {
   static constexpr int kRank = 1;
 };

@@ -73,7 +73,7 @@ TEST(Socket, Stops_receiving_in_time_however_slowly_bytes_come) {
   ::close(slow);
 }
 
-// A queue of callers that nobody accepts: a further one gets no answer from the kernel.
+// A queue of callers that are not accepted: a further one gets no answer from the kernel.
 TEST(Socket, Stops_connecting_in_time_where_nobody_answers) {
   const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};

@@ -150,7 +150,7 @@ TEST(FileStore, Takes_nothing_that_an_earlier_run_left) {
     const auto a = maker.open(0, 2);
     const auto b = maker.open(1, 2);
     a->set("nccl/0", "stale");
-  }  // killed: nobody left
+  }  // killed: no rank said that it leaves
   EXPECT_FALSE(maker.try_open({1, 2, "run"}, 50)) << "joined a run whose rank 0 is gone";
   const auto a = maker.open(0, 2);
   const auto b = maker.open(1, 2);

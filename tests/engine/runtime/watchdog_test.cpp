@@ -28,7 +28,7 @@ TEST(Watchdog, Ends_a_wait_that_nothing_else_ends) {
   for (int wait = 1; wait <= 2; ++wait) {
     const Watchdog::Wait outer(&watchdog, "a copy");
     const Watchdog::Wait inner(&watchdog, "another");
-    alarms.wait(wait - 1);  // as a driver would: for ever, but for the alarm
+    alarms.wait(wait - 1);  // as a driver would: forever, but for the alarm
     EXPECT_EQ(wait, alarms);
     EXPECT_EQ("a copy", told);
   }

@@ -10,7 +10,7 @@
 namespace zeroproof {
 
 // A rank whose device captures, without a device: work is done while it is captured, so that the
-// first replay has nothing to do, and a later one does what the test says. Whoever reads meanwhile
+// first replay has no work to do, and a later one does what the test says. A read meanwhile
 // fails, as on a GPU.
 class CapturingRuntime final : public Runtime, public GraphCapture {
  public:

@@ -12,7 +12,7 @@
 
 namespace zeroproof {
 
-// Vectors of these lengths, and nothing else.
+// A model whose only parameters are vectors of these lengths.
 class VectorsModel : public nn::Module {
  public:
   explicit VectorsModel(const std::vector<std::int64_t>& lengths) {

@@ -108,7 +108,7 @@ class BlocksModel : public nn::Module {
   std::shared_ptr<nn::Linear> inp_, head_;
 };
 
-// One linear twice, and one that nobody uses.
+// One linear twice, and one that is not used.
 class TiedModel : public nn::Module {
  public:
   TiedModel() {

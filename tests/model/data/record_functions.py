@@ -3,7 +3,7 @@
   python record_functions.py > functions.json
 
 Each case: inputs, output, gradients of the weighted sum of the output, gradients of a penalty made
-of first gradients, the nodes behind the output, and outputs in narrower types.
+of first gradients, the nodes that lead to the output, and outputs in narrower types.
 """
 import json
 import sys

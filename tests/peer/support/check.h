@@ -41,7 +41,7 @@ using FullTensors = std::vector<FullTensor>;
 // By name; a tensor that one side lacks, or has without values, is zero. Not a number is unequal.
 void require_equal(const FullTensors& ours, const FullTensors& reference,
                    const Tolerance& tolerance, const std::string& what);
-// The same for parameters, where what has no values on a side (frozen ones) counts nothing.
+// The same for parameters, without those that have no values on a side (frozen ones).
 void require_equal_parameters(const FullTensors& ours, const FullTensors& reference,
                               const Tolerance& tolerance, const std::string& what);
 // The largest difference of two elements.

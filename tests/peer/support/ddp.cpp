@@ -86,7 +86,7 @@ void Ddp::step() {
   const double factor = clip_factor();
   for (std::size_t i = 0; i < masters_.size(); ++i) {
     std::vector<double> gradient = average(i);
-    // An engine's flat optimizer updates every trained parameter, with zeros where nothing came.
+    // An engine's flat optimizer updates every trained parameter, with zeros where none came.
     if (gradient.empty() && masters_[i].requires_grad())
       gradient.resize(static_cast<std::size_t>(masters_[i].numel()));
     for (double& value : gradient) value *= factor;

@@ -24,7 +24,7 @@ struct DdpOptions {
 };
 
 // What every row compares with: plain data-parallel training, one model and one Autograd a rank,
-// whose local gradients are averaged in the order of the ranks. Nothing of the engine is in it.
+// whose local gradients are averaged in the order of the ranks. It uses no part of the engine.
 class Ddp {
  public:
   Ddp(const NetMaker& make, const DdpOptions& options);

@@ -11,9 +11,9 @@ namespace zeroproof::peer {
 // A runtime with one thing broken below the engine, to show that a row sees it:
 // lost_reduction: every rank keeps its own part in place of a sum over the ranks;
 // lost_gather: of what is gathered every rank sees its own part alone;
-// lost_broadcast: nobody gets the root's values;
-// lost_accumulation: what is to be added to memory is not; lost_update: the optimizer's kernels do
-// nothing; lost_scaling: nothing is multiplied or divided; lost_read: the host reads zeros.
+// lost_broadcast: no rank gets the root's values;
+// lost_accumulation: what is to be added to memory is not; lost_update: the optimizer's kernels are
+// no-ops; lost_scaling: multiplications and divisions are no-ops; lost_read: the host reads zeros.
 bool is_seam_fault(const std::string& fault);
 
 class FaultyRuntime final : public Runtime {

@@ -91,7 +91,7 @@ ZeroConfig base_config(int stage, DType dtype = DType::float32);
 // the text lacks `text`.
 void require_throws(const std::function<void()>& body, const std::string& text);
 
-// P63: whatever is neither persistent nor external is partitioned and used by nobody.
+// P63: a parameter that is neither persistent nor external is partitioned and has no user.
 void require_released(Engined& engine, const std::string& when);
 // P64.
 void require_persistent_available(Engined& engine, const std::string& when);

@@ -12,7 +12,7 @@
 namespace zeroproof {
 namespace {
 
-// The first collective of a rank fails where its event is told.
+// The first collective of a rank fails where its event is reported.
 class FirstIssueFails final : public FaultPoint {
  public:
   void reach(EventKind kind, NameId) override {

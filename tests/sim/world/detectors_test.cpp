@@ -1,5 +1,5 @@
 // Every detector of the simulated world with a bug that it has to report, in some order of the
-// ranks or in every one, and with the same program repaired, of which it reports nothing.
+// ranks or in every one, and with the same program repaired, which has no finding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -180,7 +180,7 @@ void collective_that_one_skips(const Rank& rank) {
   if (rank.is_first() || rank.is_repaired) rank.data.barrier(rank.compute);
 }
 
-// One window's worth is kept for ever.
+// One window's worth is kept forever.
 void memory_that_grows(const Rank& rank) {
   TensorList kept;
   for (int window = 0; window < 16; ++window) {

@@ -1,4 +1,4 @@
-// A compute stream that lags behind its host: what goes wrong then and only then, and the same
+// A compute stream that lags its host: what goes wrong then and only then, and the same
 // programs repaired. Memory is poisoned in the order of the compute stream, as on a GPU.
 #include <gtest/gtest.h>
 

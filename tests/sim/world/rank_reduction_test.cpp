@@ -64,11 +64,11 @@ TEST(RankReduction, Comes_to_every_outcome_that_all_orders_come_to) {
   const Found reduced = search(Preemption::of_ranks);
   EXPECT_EQ(all.outcomes, reduced.outcomes);
   EXPECT_EQ(all.outcomes.at(2).size(), static_cast<std::size_t>(kRounds + 1));
-  EXPECT_EQ(all.outcomes.at(kRounds), std::set<int>{kRounds});  // nobody failed
+  EXPECT_EQ(all.outcomes.at(kRounds), std::set<int>{kRounds});  // no rank failed
   EXPECT_LT(reduced.executions * 2, all.executions);
 }
 
-// Who asks how far a stream is can tell one order of its work from another.
+// A program that asks how far a stream is can distinguish two orders of its work.
 TEST(RankReduction, Refuses_a_program_that_asks_how_far_its_work_is) {
   FirstChooser chooser;
   SimWorld world({.preemption = Preemption::of_ranks}, chooser);

@@ -68,7 +68,7 @@ Results over_all_orders(int world_size, Program program,
   return results;
 }
 
-// A program that ends behind its last call leaves no other trace: a state of its own all the same.
+// A program that ends after its last call leaves no other trace: a state of its own all the same.
 TEST(SimWorld, The_end_of_a_program_meets_the_others_wherever_they_are) {
   const Results results = over_all_orders(3, [](Runtime& runtime) {
     double calls = 0;
