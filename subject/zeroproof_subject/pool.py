@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import multiprocessing
 import os
@@ -179,6 +180,7 @@ class Pool:
         self.seconds: list[float] = []
         self.groups_made = 0
         self.imported: list[str] = []  # by groups; not yet here
+        self.is_frozen = False
 
     def run(self, document: dict[str, Any], ranks: int, truth: Truth) -> RunResult:
         """One program; whatever becomes of it, the pool can run the next."""
@@ -204,11 +206,19 @@ class Pool:
         return self.groups[ranks]
 
     def import_ahead(self) -> None:
-        """What groups had to import, once for all groups to come: they are forked from here."""
+        """What groups had to import, once for all groups to come: they are forked from here.
+
+        What is here by then is no rank's garbage. A collection in a rank would copy all of it.
+        """
+        if self.is_frozen and not self.imported:
+            return
         for name in self.imported:
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
         self.imported.clear()
+        gc.collect()
+        gc.freeze()
+        self.is_frozen = True
 
     def limit(self) -> float:
         """Of the next program, by the median so far."""

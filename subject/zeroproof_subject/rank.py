@@ -53,8 +53,7 @@ def serve(connection: Connection, choice: EngineChoice, place: Place) -> None:
     module = engines.load(choice.name)
     if not choice.is_plain:
         join_group(place)
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # not collected first: that would copy what the pool's process shares
     known = set(sys.modules)
     while True:
         request = connection.recv()
