@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from typing import Any
 
 EXAMPLES = """examples:
@@ -90,10 +91,9 @@ def compare(subject: Any, arguments: argparse.Namespace) -> int:
     """Exit code 1: some program differs."""
     from zeroproof_subject.subject import Comparison
     from zeroproof_subject.tally import Tally
-    from zeroproof_subject.program import parse
 
     comparison, tally = Comparison(subject), Tally()
-    skipped = 0
+    skipped: Counter[str] = Counter()
     begin = said = time.monotonic()
     with open(arguments.programs, encoding="utf-8") as file:
         for line in file:
@@ -104,15 +104,17 @@ def compare(subject: Any, arguments: argparse.Namespace) -> int:
                 said = now
                 print(f"{now - begin:.0f} s: {tally.counts()}", file=sys.stderr, flush=True)
             case = json.loads(line)
-            if arguments.skip_known and comparison.known.may_show(parse(case["program"])):
-                skipped += 1
-                continue
-            tally.add(case, comparison.run(case["program"]))
+            verdict = comparison.run(case["program"], arguments.skip_known)
+            if verdict.status == "skipped":
+                skipped[verdict.known.id] += 1
+            else:
+                tally.add(case, verdict)
     comparison.end()
     took = time.monotonic() - begin
     print(tally.text())
     if skipped:
-        print(f"{skipped} programs skipped: they may show what is known")
+        counts = ", ".join(f"{count} {name}" for name, count in skipped.most_common())
+        print(f"{skipped.total()} programs skipped, which may show what is known: {counts}")
     print(f"{sum(tally.statuses.values()) / took:.1f} programs a second, {took:.0f} s")
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as file:

@@ -64,7 +64,7 @@ class KnownTest(unittest.TestCase):
             ([], False),
         ):
             entry = Entry("x", "defect", "", any_feature=tuple(features))
-            self.assertEqual(Known([entry]).may_show(PROGRAM), expected, features)
+            self.assertEqual(Known([entry]).shown_by(PROGRAM) is entry, expected, features)
 
     def test_the_files_of_the_package_can_be_read(self):
         for engine in engines.MODULES:
