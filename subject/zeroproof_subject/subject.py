@@ -12,6 +12,7 @@ from zeroproof_subject.compare import (
     first_difference,
     has_reference,
     key_of,
+    overflows,
 )
 from zeroproof_subject.engine import Truth
 from zeroproof_subject.known import Entry, Known
@@ -113,6 +114,8 @@ class Comparison:
         program = parse(document)
         if skip_known and (entry := self.known.shown_by(program)):
             return Verdict("skipped", 0.0, known=entry)
+        if overflows(program):
+            return Verdict("no_reference", 0.0, detail="its loss scale overflows float16")
         reference = self.plain.run(document, program.ranks, self.subject.truth)
         if not has_reference(reference.ranks):
             return Verdict("no_reference", 0.0, detail=why_none(reference))
