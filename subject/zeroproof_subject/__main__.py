@@ -63,6 +63,11 @@ def parser() -> argparse.ArgumentParser:
                 action="store_true",
                 help="run no program that has what a known finding needs",
             )
+            command.add_argument(
+                "--relations",
+                action="store_true",
+                help="compare each program with its twins on the engine, not with plain PyTorch",
+            )
         if verb == "script":
             command.add_argument("program", help="a program, or a case of `generate --json`")
     return result
@@ -85,6 +90,31 @@ def script(subject: Any, arguments: argparse.Namespace) -> int:
     comparison.end()
     print(text if text is not None else f"{arguments.program}: {reason}", file=sys.stdout if text else sys.stderr)
     return 0 if text is not None else 1
+
+
+def relate(subject: Any, arguments: argparse.Namespace) -> int:
+    """Exit code 1: some program violates a relation."""
+    from zeroproof_subject.relations import Relations
+
+    relations = Relations(subject)
+    begin = time.monotonic()
+    programs = 0
+    violating: dict[int, list[str]] = {}
+    with open(arguments.programs, encoding="utf-8") as file:
+        for line in file:
+            if arguments.seconds and time.monotonic() - begin > arguments.seconds:
+                break
+            case = json.loads(line)
+            programs += 1
+            if names := relations.run(case["program"], case["case"]):
+                violating[case["case"]] = names
+    relations.end()
+    print(f"{programs} programs, {len(violating)} violate a relation")
+    print(relations.text())
+    if arguments.out:
+        with open(arguments.out, "w", encoding="utf-8") as file:
+            json.dump({"versions": subject.versions(), "violating": violating}, file, indent=1)
+    return 1 if violating else 0
 
 
 def compare(subject: Any, arguments: argparse.Namespace) -> int:
@@ -137,7 +167,7 @@ def main() -> int:
         return 0
     if arguments.verb == "compare":
         os.dup2(out.fileno(), 1)
-        return compare(subject, arguments)
+        return (relate if arguments.relations else compare)(subject, arguments)
     if arguments.verb == "script":
         os.dup2(out.fileno(), 1)
         return script(subject, arguments)

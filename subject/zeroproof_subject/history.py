@@ -263,6 +263,7 @@ CONFIG_FEATURES: dict[str, tuple[str, Any]] = {
     "static loss scale": ("fp16/loss_scale", 0),
     "float32 accumulation": ("data_types/grad_accum_dtype", None),
     "gradients not contiguous": ("zero_optimization/contiguous_gradients", True),
+    "no reduce_scatter": ("zero_optimization/reduce_scatter", True),
     "clipping": ("gradient_clipping", 0.0),
     "SGD": ("optimizer/type", "Adam"),
 }
@@ -293,6 +294,8 @@ def features_of_job(program: Program) -> Iterator[str]:
         yield "several micro-batches"
     if not program.setting("managed_gradient_accumulation", True):
         yield "unmanaged accumulation"
+    if program.ranks > 1 and program.setting("gradient_predivide_factor", 1.0) == program.ranks:
+        yield "predivided by the number of ranks"
     for name, (pointer, default) in CONFIG_FEATURES.items():
         if program.setting(pointer, default) != default:
             yield name

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from zeroproof_subject import frames
-from zeroproof_subject.engine import Truth
+from zeroproof_subject.engine import Truth, View
 from zeroproof_subject.rank import EngineChoice, Place, serve
 
 FIRST_LIMIT = 180.0  # seconds, until a group of so many ranks has run a program
@@ -25,7 +25,7 @@ LEAST_LIMIT = 20.0
 LIMIT_OVER_MEDIAN = 40
 LOOK = 15.0  # seconds, after the limit
 # Of a processor, of ranks that do not hang. Two that wait in gloo were seen to use 0.007.
-LEAST_LOAD = 0.05
+LEAST_LOAD = 0.02
 
 
 @dataclass
@@ -187,12 +187,14 @@ class Pool:
         self.is_frozen = False
         self.warm: set[int] = set()  # numbers of ranks; what groups of them import is here
 
-    def run(self, document: dict[str, Any], ranks: int, truth: Truth) -> RunResult:
+    def run(
+        self, document: dict[str, Any], ranks: int, truth: Truth, view: View = View()
+    ) -> RunResult:
         """One program; whatever becomes of it, the pool can run the next."""
         group = self.group_of(ranks)
         limit = self.limit() if ranks in self.warm else FIRST_LIMIT
         is_first = group.cases == 0
-        request = {"program": document, "truth": truth}
+        request = {"program": document, "truth": truth, "view": view}
         result = group.run(request, limit)
         self.imported += result.imported
         self.warm |= {ranks} if result.status == "ran" else set()
