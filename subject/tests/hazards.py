@@ -74,6 +74,7 @@ def with_activations(document_of_it):
 
 
 BY_HAND = [forward("g"), by_tensor("g"), STEP]
+OWN_WEIGHT = [*TWO_LAYERS[:1], {"name": "l2", "own_weight": {"elements": 1}}]
 
 # The end of the id of the known finding, stages, and the program.
 HAZARDS = [
@@ -94,7 +95,11 @@ HAZARDS = [
     ("h8", (2,), program(PAST_ENGINE * 2, **TWO_STEPS)),
     ("h10", (0, 1, 2, 3), program(micro_batch() * 2, modules=TILED, **TWO_STEPS)),
     ("h12", (2,), in_dataclass(program([forward("g"), by_tensor("g"), STEP]))),
-    ("h12_undivided", (1, 2), in_dataclass(program(BY_HAND * 2, modules=TWO_LAYERS[:1], **TWO_STEPS))),
+    (
+        "h12_undivided",
+        (1, 2),
+        in_dataclass(document(config=TWO_STEPS, modules=OWN_WEIGHT, body=BY_HAND * 2)),
+    ),
     ("h13", (2, 3), program(micro_batch(), modules=[TWO_LAYERS[0], *IN_TWO_CHECKPOINTS])),
     (
         "h14",

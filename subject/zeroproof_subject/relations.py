@@ -55,7 +55,7 @@ def with_other_checkpoints(document: dict[str, Any]) -> dict[str, Any]:
     """Reentrant ones for those that are not."""
     for model in document["models"]:
         for members in checkpoints_of(model["body"]):
-            members["is_reentrant"] = not members.get("is_reentrant", False)
+            members["is_reentrant"] = not members.get("is_reentrant", True)
     return document
 
 

@@ -1,5 +1,6 @@
 """A program and its twins on one engine."""
 
+import copy
 import unittest
 
 from documents import STEP, backward, document, forward, observation
@@ -65,10 +66,9 @@ class RelationsTest(unittest.TestCase):
         self.assertTrue(has_checkpoint(parse(RIGHT)))
         self.assertFalse(has_checkpoint(parse(TWO_GRAPHS)))
         for change in (with_frozen_parameter, with_other_checkpoints, with_small_buckets):
-            twin = change(document(ranks=2, modules=[dict(CHECKPOINT[0])]))
+            twin = change(document(ranks=2, modules=copy.deepcopy(CHECKPOINT)))
             parse(twin)
             self.assertNotEqual(twin, document(ranks=2, modules=CHECKPOINT), change.__name__)
-            CHECKPOINT[0]["checkpoint"].pop("is_reentrant", None)
 
     def test_ddp_violates_them_where_a_backward_uses_up_what_a_forward_armed(self):
         relations = Relations(Subject("ddp", {}))
