@@ -107,7 +107,7 @@ def has_checkpoint(program: Program) -> bool:
 
 
 def disagreement(result: RunResult) -> str:
-    """Where ranks saw different numbers that are to be the same on all; or nothing."""
+    """Where ranks saw different numbers that are to be the same on all; else an empty text."""
     if any(seen is None for seen in result.ranks):
         return ""
     for observations in zip(*result.ranks, strict=False):
@@ -119,7 +119,7 @@ def disagreement(result: RunResult) -> str:
 
 
 def violation(relation: Relation, program: RunResult, twin: RunResult) -> str:
-    """Where the twin's ranks saw something else; or nothing."""
+    """Where the twin's ranks saw something else; else an empty text."""
     if program.status != twin.status:
         return f"{program.status}, the twin: {twin.status}"
     count = len(program.ranks)
