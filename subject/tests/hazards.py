@@ -89,7 +89,7 @@ HAZARDS = [
     ("h6", (1, 2, 3), program(micro_batch() * 4, **fp16(0, window=2))),
     (
         "h8_activations",
-        (1, 2, 3),
+        (1, 2),
         with_activations(program(BY_HAND * 2, modules=TWO_LAYERS[:1], **TWO_STEPS)),
     ),
     ("h8", (2,), program(PAST_ENGINE * 2, **TWO_STEPS)),
