@@ -74,6 +74,7 @@ def with_activations(document_of_it):
 
 
 BY_HAND = [forward("g"), by_tensor("g"), STEP]
+KEEP = by_tensor("g", retain_graph=True)
 OWN_WEIGHT = [*TWO_LAYERS[:1], {"name": "l2", "own_weight": {"elements": 1}}]
 
 # The end of the id of the known finding, stages, and the program.
@@ -83,6 +84,11 @@ HAZARDS = [
     ("h2", (1, 2, 3), program([*TWO_FORWARDS, backward("g"), by_tensor("h"), STEP])),
     ("h2", (2,), program([*TWO_FORWARDS, by_tensor("g"), by_tensor("h"), forward("k"), backward("k")])),
     ("h2", (3,), program([*TWO_FORWARDS, by_tensor("g"), by_tensor("h")])),
+    (
+        "prologue_once_a_forward",
+        (2,),
+        program([forward("g"), KEEP, forward("h"), by_tensor("g"), STEP]),
+    ),
     ("h3", (3,), program([*TWO_FORWARDS, backward("g"), backward("h"), STEP])),
     ("h4", (1, 2), program([*TWO_FORWARDS, backward("g"), backward("h"), STEP])),
     ("h5", (0,), program(micro_batch(), **fp16(16))),

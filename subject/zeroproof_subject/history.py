@@ -205,6 +205,8 @@ class History:
             "engine backward of a sum": bool(it["engine"]) and is_of_sum,
             "tensor backward after another without a forward": not it["engine"]
             and window.backwards_of_forward > 0,
+            "tensor backward of a forward again": not it["engine"]
+            and any(one.backwards > 0 for one in forwards),
             "forward in no_sync, backward outside": not is_alone
             and any("no_sync" in one.blocks for one in forwards),
             "no_sync backward": is_alone,

@@ -79,7 +79,7 @@ def relations_of(engine: str) -> list[Relation]:
     return [
         Relation("the same again", always),
         Relation("ranks in another order", has_like_ranks, view=View(shift=1)),
-        Relation("loss * 64", is_fp32, view=View(loss_factor=LOSS_FACTOR), sees=("gradients",)),
+        Relation("loss * 64", has_linear_loss, view=View(loss_factor=LOSS_FACTOR), sees=("gradients",)),
         Relation("one more frozen parameter", always, with_frozen_parameter, sees=STATES),
         Relation("the other checkpoint", has_checkpoint, with_other_checkpoints),
         *([buckets[engine]] if engine in buckets else []),
@@ -91,9 +91,10 @@ def always(program: Program) -> bool:
     return True
 
 
-def is_fp32(program: Program) -> bool:
-    """Other dtypes overflow."""
-    return program.dtype == "fp32"
+def has_linear_loss(program: Program) -> bool:
+    """Other dtypes overflow, and tiles begin backwards of their own."""
+    parts = [part for model in program.models.values() for part in model.parts()]
+    return program.dtype == "fp32" and all(part.kind != "tiled" for part in parts)
 
 
 def has_like_ranks(program: Program) -> bool:
