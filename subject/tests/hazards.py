@@ -86,7 +86,7 @@ HAZARDS = [
     ("h2", (3,), program([*TWO_FORWARDS, by_tensor("g"), by_tensor("h")])),
     (
         "prologue_once_a_forward",
-        (2,),
+        (2, 3),
         program([forward("g"), KEEP, forward("h"), by_tensor("g"), STEP]),
     ),
     ("h3", (3,), program([*TWO_FORWARDS, backward("g"), backward("h"), STEP])),
