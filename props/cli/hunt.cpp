@@ -58,6 +58,8 @@ class HuntVerb final : public Verb {
     flags.add_switch("no-minimize", skips_minimizing_, "report findings as they were found");
     flags.add_switch("minimize-known", minimizes_known_,
                      "make known findings small, too, and name them by their small program");
+    flags.add_switch("skip-known", skips_known_,
+                     "run no program that has all that a known finding needs");
     flags.add_value("answer-limit", answer_limit_,
                     {"TIME", "how long to wait for the subject (default 10m)"});
     flags.add_switch("accept-known", accepts_known_, "exit 0 where every finding is a known one");
@@ -106,6 +108,7 @@ class HuntVerb final : public Verb {
     subject::HuntOptions options{.seed = seed, .first = *first, .shard = *shard, .shards = *shards};
     options.minimizes = !skips_minimizing_;
     options.minimizes_known = minimizes_known_;
+    if (skips_known_) options.known_causes = subject::KnownCauses::skip;
     options.cases_max = budget->work.executions;
     options.time_max_ns = budget->time_ns.value_or(INT64_MAX);
     options.shrink_runs = shrink->work.executions;
@@ -300,6 +303,7 @@ class HuntVerb final : public Verb {
   std::string shrink_ = "300x,5m";
   bool skips_minimizing_ = false;
   bool minimizes_known_ = false;
+  bool skips_known_ = false;
   std::string answer_limit_ = "10m";
   bool accepts_known_ = false;
   std::vector<std::string> replayed_;

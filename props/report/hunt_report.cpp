@@ -93,6 +93,9 @@ std::string work_text(const HuntDocument& document) {
   if (const std::uint64_t skipped = sum_of(report.skipped); skipped > 0)
     text += fmt::format("{} skipped, which the subject cannot do: {}\n", skipped,
                         counts_text(report.skipped));
+  if (const std::uint64_t known = sum_of(report.may_show); known > 0)
+    text += fmt::format("{} skipped, which may show what is known: {}\n", known,
+                        counts_text(report.may_show));
   return text;
 }
 
@@ -172,19 +175,14 @@ std::string hunt_json(const HuntDocument& document) {
     findings.push_back(json_of(finding, document));
   OrderedJson earlier = OrderedJson::array();
   for (const SubjectFinding& finding : report.earlier) earlier.push_back(finding.verdict.signature);
-  return OrderedJson{{"schema", "zeroproof.hunt/1"},
-                     {"seed", document.seed},
-                     {"engine", document.engine},
-                     {"versions", document.versions},
-                     {"cases", report.cases},
-                     {"runs", report.runs},
-                     {"hangs", report.hangs},
-                     {"statuses", report.statuses},
-                     {"skipped", report.skipped},
-                     {"total", report.total.statuses},
-                     {"problem", report.problem ? report.problem->text : ""},
-                     {"findings", findings},
-                     {"not_met", earlier}}
+  return OrderedJson{
+      {"schema", "zeroproof.hunt/1"},   {"seed", document.seed},
+      {"engine", document.engine},      {"versions", document.versions},
+      {"cases", report.cases},          {"runs", report.runs},
+      {"hangs", report.hangs},          {"statuses", report.statuses},
+      {"skipped", report.skipped},      {"may_show", report.may_show},
+      {"total", report.total.statuses}, {"problem", report.problem ? report.problem->text : ""},
+      {"findings", findings},           {"not_met", earlier}}
       .dump(1);
 }
 

@@ -108,6 +108,14 @@ std::vector<OrderedJson> simpler(const OrderedJson& document, const Pointer& at)
   return documents;
 }
 
+// Without some statements of the body; the last ones first, which no other names.
+OrderedJson without_statements(OrderedJson document, std::size_t first, std::size_t count) {
+  OrderedJson& body = document["body"];
+  const auto begin = body.begin() + static_cast<std::ptrdiff_t>(first);
+  body.erase(begin, begin + static_cast<std::ptrdiff_t>(std::min(count, body.size() - first)));
+  return document;
+}
+
 std::optional<program::Program> program_of(const OrderedJson& document) {
   auto program = program::parse_program(document.dump(), "");
   if (!program || !program::Contract::of(*program)) return std::nullopt;
@@ -131,6 +139,10 @@ program::Program reduced(const program::Program& program,
     document = OrderedJson::parse(program::program_line(best));
     return true;
   };
+  // Many statements at once, where one by one takes a run each.
+  for (std::size_t count = document["body"].size() / 2; count > 1; count /= 2)
+    for (std::size_t end = document["body"].size(); end >= count; end -= count)
+      attempt(without_statements(document, end - count, count));
   for (bool has_changed = true; has_changed;) {
     has_changed = false;
     std::vector<Pointer> places;

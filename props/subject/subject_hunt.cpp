@@ -6,18 +6,13 @@
 #include <map>
 #include <utility>
 
-#include "props/program/program_json.h"
-#include "props/program/shrink.h"
-#include "props/subject/program_reduction.h"
-
 namespace zeroproof::subject {
 namespace {
 
-constexpr std::uint64_t kSavePeriod = 20;        // cases between two writes of the progress
-constexpr std::uint64_t kSkippedMax = 2'000;     // in a row: the subject can do next to nothing
-constexpr int kRefusedMax = 20;                  // in a row
-constexpr int kRenamedMax = 3;                   // programs of a group that are made small
-constexpr std::size_t kShrinkAttempts = 20'000;  // draws; most of them are no new program
+constexpr std::uint64_t kSavePeriod = 20;     // cases between two writes of the progress
+constexpr std::uint64_t kSkippedMax = 2'000;  // in a row: the subject can do next to nothing
+constexpr int kRefusedMax = 20;               // in a row
+constexpr int kRenamedMax = 3;                // programs of a group that are made small
 
 }  // namespace
 
@@ -58,8 +53,9 @@ bool SubjectHunt::wants_minimizing(const SubjectFinding& finding) const {
 
 // Whether there is a folder to go on from.
 bool SubjectHunt::begin() {
-  search_ = fmt::format("seed-{}-shard-{}-of-{}-{}", options_.seed, options_.shard, options_.shards,
-                        cases_.fingerprint());
+  search_ = fmt::format("seed-{}-shard-{}-of-{}-{}{}", options_.seed, options_.shard,
+                        options_.shards, cases_.fingerprint(),
+                        options_.known_causes == KnownCauses::skip ? "-skip-known" : "");
   if (folder_ == nullptr) return false;
   auto progress = folder_->progress(search_);
   if (!progress) {
@@ -81,12 +77,13 @@ bool SubjectHunt::begin() {
 
 // None: the hunt ends.
 std::optional<Verdict> SubjectHunt::compare(const program::Program& program) {
-  auto verdict = subject_.compare(program);
+  auto verdict = subject_.compare(program, options_.known_causes);
   if (!verdict) {
     report_.problem = verdict.error();
     return std::nullopt;
   }
   if (verdict->status == Status::stopped) return std::nullopt;
+  if (verdict->status == Status::skipped) return std::move(*verdict);
   ++report_.runs;
   if (verdict->status == Status::hang) ++report_.hangs;
   if (watch_.on_run) watch_.on_run(report_);
@@ -102,15 +99,7 @@ bool SubjectHunt::run_case(std::uint64_t number) {
   }
   const auto verdict = compare(drawn.program);
   if (!verdict) return false;
-  if (verdict->status == Status::refused) {
-    ++report_.skipped["refused: " + verdict->detail];
-    if (++refused_in_a_row_ == kRefusedMax)
-      report_.problem =
-          Error{ErrorCode::cannot_run, fmt::format("the subject refused {} programs in a row: {}",
-                                                   kRefusedMax, verdict->detail)};
-    return true;
-  }
-  refused_in_a_row_ = 0;
+  if (is_skipped(*verdict)) return true;
   ++report_.cases;
   const std::string status(name_of(verdict->status));
   ++report_.statuses[status];
@@ -118,6 +107,23 @@ bool SubjectHunt::run_case(std::uint64_t number) {
   if (!verdict->is_finding()) return true;
   note(drawn, number, *verdict);
   note_others(number);
+  return true;
+}
+
+// Whether it did not run: the subject reads it as no program, or it may show what is known.
+bool SubjectHunt::is_skipped(const Verdict& verdict) {
+  if (verdict.status == Status::skipped) {
+    ++report_.may_show[verdict.known ? verdict.known->name : "a known finding"];
+    return true;
+  }
+  const bool is_refused = verdict.status == Status::refused;
+  refused_in_a_row_ = is_refused ? refused_in_a_row_ + 1 : 0;
+  if (!is_refused) return false;
+  ++report_.skipped["refused: " + verdict.detail];
+  if (refused_in_a_row_ == kRefusedMax)
+    report_.problem = Error{
+        ErrorCode::cannot_run,
+        fmt::format("the subject refused {} programs in a row: {}", kRefusedMax, verdict.detail)};
   return true;
 }
 
@@ -133,7 +139,7 @@ void SubjectHunt::note(const DrawnCase& drawn, std::uint64_t number, const Verdi
   }
   if (is_renamed(verdict)) return;
   if (old == nullptr) confirm(seen);
-  if (wants_minimizing(seen)) minimize(seen, drawn.choices);
+  if (wants_minimizing(seen)) minimize(seen, &drawn.choices);
   file(std::move(seen), verdict);
 }
 
@@ -218,67 +224,15 @@ void SubjectHunt::confirm(SubjectFinding& finding) {
   }
 }
 
-// First the choices that it is drawn from, then the program itself.
-void SubjectHunt::minimize(SubjectFinding& finding, const program::Choices& start) {
-  Attempts attempts{.finding = finding,
-                    .runs_max = options_.shrink_runs * 2 / 3,
-                    .end_ns = watch_.now_ns() + options_.shrink_time_ns * 2 / 3};
-  attempts.tried[program::program_line(finding.program)] = finding.verdict;
-  SubjectFinding small = finding;
-  const program::StillFails fails =
-      [&](const std::vector<std::uint32_t>& values) -> std::optional<program::Choices> {
-    if (is_spent(attempts)) return std::nullopt;
-    const DrawnCase drawn = cases_.draw(program::Source(values));
-    if (drawn.lacking || !still_fails(attempts, drawn.program)) return std::nullopt;
-    return drawn.choices;
-  };
-  const program::Shrunk shrunk = program::shrink(start, fails, kShrinkAttempts);
-  small.program = cases_.draw(program::Source(program::values_of(shrunk.choices))).program;
-  attempts.runs_max = options_.shrink_runs;
-  attempts.end_ns += options_.shrink_time_ns / 3;
-  small.program = reduced(small.program, [&](const program::Program& program) {
-    return !is_spent(attempts) && !cases_.lack(program) && still_fails(attempts, program);
-  });
-  if (const auto& verdict = attempts.tried[program::program_line(small.program)])
-    small.verdict = *verdict;
-  small.statements_before = statements_of(finding.program);
-  small.shrink_runs = attempts.runs;
-  confirm(small);
-  if (!small.is_flaky()) finding = std::move(small);
-}
-
-bool SubjectHunt::is_spent(const Attempts& attempts) const {
-  return attempts.runs >= attempts.runs_max || watch_.now_ns() > attempts.end_ns ||
-         report_.problem || (watch_.should_stop && watch_.should_stop());
-}
-
-// One that is known by its small program may get another name on the way.
-bool SubjectHunt::is_alike(const Verdict& one, const Verdict& other) const {
-  return options_.minimizes_known ? one.signature == other.signature : one.group() == other.group();
-}
-
-// A program runs once, however often it is asked for.
-bool SubjectHunt::still_fails(Attempts& attempts, const program::Program& program) {
-  const auto [at, is_new] = attempts.tried.try_emplace(program::program_line(program));
-  if (!is_new) return at->second.has_value();
-  ++attempts.runs;
-  const auto verdict = compare(program);
-  if (!verdict || !verdict->is_finding()) return false;
-  if (is_alike(*verdict, attempts.finding.verdict))
-    at->second = verdict;
-  else
-    others_.emplace(verdict->group(), std::pair(program, *verdict));
-  return at->second.has_value();
-}
-
-// They are findings, too, which are not made smaller than they are: each would meet others.
+// They are findings, too. Those that are known stay as they are: each would meet others.
 void SubjectHunt::note_others(std::uint64_t number) {
-  for (auto& [group, other] : std::exchange(others_, {})) {
-    if (seen_before(other.second) != nullptr || report_.problem) continue;
-    SubjectFinding finding = make(other.first, number, other.second);
+  while (!others_.empty()) {
+    const auto [program, verdict] = others_.extract(others_.begin()).mapped();
+    if (seen_before(verdict) != nullptr || report_.problem) continue;
+    SubjectFinding finding = make(program, number, verdict);
     confirm(finding);
-    report_.findings.push_back(std::move(finding));
-    save(report_.findings.back());
+    if (!verdict.known && wants_minimizing(finding)) minimize(finding, nullptr);
+    file(std::move(finding), verdict);
   }
 }
 

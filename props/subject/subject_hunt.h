@@ -26,6 +26,8 @@ struct HuntOptions {
   // Findings that the subject knows are made small as well, by their signature alone. The small
   // program then says which known finding it is.
   bool minimizes_known = false;
+  // Programs that may show a known finding do not run, so that a common one hides no other.
+  KnownCauses known_causes = KnownCauses::run;
   std::size_t shrink_runs = 300;                  // of the subject, a finding
   std::int64_t shrink_time_ns = 300'000'000'000;  // the same
 };
@@ -37,6 +39,7 @@ struct HuntReport {
   std::uint64_t hangs = 0;
   std::map<std::string, std::uint64_t> statuses;  // of the cases
   std::map<std::string, std::uint64_t> skipped;   // by what the subject cannot do, or refused
+  std::map<std::string, std::uint64_t> may_show;  // skipped: by the known finding
   std::vector<SubjectFinding> findings;           // one a group, as they were seen
   std::vector<SubjectFinding> earlier;            // of the folder, which this hunt has not seen
   SearchProgress total;                           // of this search, with earlier hunts
@@ -88,6 +91,7 @@ class SubjectHunt {
   bool begin();
   std::optional<Verdict> compare(const program::Program& program);
   bool run_case(std::uint64_t number);
+  bool is_skipped(const Verdict& verdict);
   bool is_renamed(const Verdict& verdict);
   void file(SubjectFinding finding, const Verdict& drawn);
   void note(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict);
@@ -95,7 +99,8 @@ class SubjectHunt {
   SubjectFinding make(const program::Program& program, std::uint64_t number,
                       const Verdict& verdict) const;
   void confirm(SubjectFinding& finding);
-  void minimize(SubjectFinding& finding, const program::Choices& start);
+  void minimize(SubjectFinding& finding, const program::Choices* start);
+  program::Program shrunk_choices(Attempts& attempts, const program::Choices& start);
   bool is_spent(const Attempts& attempts) const;
   bool is_alike(const Verdict& one, const Verdict& other) const;
   bool still_fails(Attempts& attempts, const program::Program& program);

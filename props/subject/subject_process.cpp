@@ -99,12 +99,13 @@ Result<void> SubjectProcess::begin() {
   return {};
 }
 
-Result<Verdict> SubjectProcess::compare(const program::Program& program) {
+Result<Verdict> SubjectProcess::compare(const program::Program& program, KnownCauses known_causes) {
   if (!child_)
     if (auto begun = begin(); !begun) return tl::unexpected(begun.error());
   const std::uint64_t id = ++last_id_;
   const std::string request =
-      fmt::format(R"({{"id":{},"compare":{}}})", id, program::program_line(program));
+      fmt::format(R"({{"id":{},"compare":{}{}}})", id, program::program_line(program),
+                  known_causes == KnownCauses::skip ? R"(,"skip_known":true)" : "");
   std::string line;
   const auto outcome = child_->ask(request, {command_.answer_limit_ns, should_stop_}, line);
   if (outcome == ChildProcess::Outcome::line) return parse_answer(line, id);

@@ -29,6 +29,9 @@ std::vector<std::string> package_words(const SubjectCommand& command,
                                        const std::vector<std::string>& verb);
 std::vector<std::pair<std::string, std::string>> package_variables(const SubjectCommand& command);
 
+// What becomes of programs that have all that a known finding needs.
+enum class KnownCauses : std::uint8_t { run, skip };
+
 // The first line of a subject.
 struct Hello {
   std::string engine;
@@ -51,9 +54,11 @@ class SubjectProcess {
   const SubjectCommand& command() const { return command_; }
   const Hello& hello() const { return hello_; }
 
-  // Runs a program beside plain PyTorch. A dead subject is a crash, a silent one a hang. An error:
-  // its answer is none of the protocol, or it cannot be started again.
-  Result<Verdict> compare(const program::Program& program);
+  // Runs a program beside plain PyTorch; or skips one that may show a known finding. A dead subject
+  // is a crash, a silent one a hang. An error: its answer is none of the protocol, or it cannot be
+  // started again.
+  Result<Verdict> compare(const program::Program& program,
+                          KnownCauses known_causes = KnownCauses::run);
 
  private:
   Result<void> begin();

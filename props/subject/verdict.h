@@ -24,11 +24,12 @@ enum class Status : std::uint8_t {
   hang,
   no_reference,  // plain PyTorch cannot run it, either
   refused,       // the subject reads it as no program
+  skipped,       // it may show a known finding; it did not run
   stopped,       // by the user, before an answer
 };
 
-inline constexpr std::array<std::string_view, 7> kStatusNames = {
-    "equal", "differs", "crash", "hang", "no_reference", "refused", "stopped"};
+inline constexpr std::array<std::string_view, 8> kStatusNames = {
+    "equal", "differs", "crash", "hang", "no_reference", "refused", "skipped", "stopped"};
 
 constexpr std::string_view name_of(Status status) {
   return kStatusNames[static_cast<std::size_t>(status)];

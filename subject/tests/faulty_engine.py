@@ -17,16 +17,16 @@ class FaultyEngine(WindowedEngine):
         if self.fault == "dies" and self.job.rank == 1:
             os.abort()
         while self.fault == "waits" and self.job.rank == 1:
-            time.sleep(0.1)
+            self.work(0.002, 0.002)  # as threads of gloo do
         if self.fault == "is slow" and self.job.rank == 1:
             self.work(0.5)
         super().step()
 
-    def work(self, seconds):
+    def work(self, seconds, at_once=0.02):
         """So many of a processor, which others use as well."""
         end = time.process_time() + seconds
         while time.process_time() < end:
-            pause = time.process_time() + 0.02
+            pause = time.process_time() + at_once
             while time.process_time() < pause:
                 pass
             time.sleep(0.1)

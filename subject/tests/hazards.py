@@ -65,17 +65,47 @@ PAST_ENGINE = [forward("g", skips=[{"module": "l0"}]), CALL, sum_of("g", "h"), b
 TWO_FORWARDS = [forward("g"), forward("h")]
 SUMMED = [*TWO_FORWARDS, sum_of("g", "h")]
 
+
+
+def with_activations(document_of_it):
+    """forward returns the loss and what it is made of, as (loss, logits)."""
+    document_of_it["models"][0]["returns_activations"] = True
+    return document_of_it
+
+
+BY_HAND = [forward("g"), by_tensor("g"), STEP]
+KEEP = by_tensor("g", retain_graph=True)
+OWN_WEIGHT = [*TWO_LAYERS[:1], {"name": "l2", "own_weight": {"elements": 1}}]
+
 # The end of the id of the known finding, stages, and the program.
 HAZARDS = [
     ("h1", (2, 3), program(failing(backward))),
     ("h2", (1, 2, 3), program([forward("g"), by_tensor("g", retain_graph=True), by_tensor("g"), STEP])),
+    ("h2", (1, 2, 3), program([*TWO_FORWARDS, backward("g"), by_tensor("h"), STEP])),
+    ("h2", (2,), program([*TWO_FORWARDS, by_tensor("g"), by_tensor("h"), forward("k"), backward("k")])),
+    ("h2", (3,), program([*TWO_FORWARDS, by_tensor("g"), by_tensor("h")])),
+    (
+        "prologue_once_a_forward",
+        (2, 3),
+        program([forward("g"), KEEP, forward("h"), by_tensor("g"), STEP]),
+    ),
     ("h3", (3,), program([*TWO_FORWARDS, backward("g"), backward("h"), STEP])),
     ("h4", (1, 2), program([*TWO_FORWARDS, backward("g"), backward("h"), STEP])),
     ("h5", (0,), program(micro_batch(), **fp16(16))),
     ("h6", (1, 2, 3), program(micro_batch() * 4, **fp16(0, window=2))),
+    (
+        "h8_activations",
+        (1, 2),
+        with_activations(program(BY_HAND * 2, modules=TWO_LAYERS[:1], **TWO_STEPS)),
+    ),
     ("h8", (2,), program(PAST_ENGINE * 2, **TWO_STEPS)),
     ("h10", (0, 1, 2, 3), program(micro_batch() * 2, modules=TILED, **TWO_STEPS)),
     ("h12", (2,), in_dataclass(program([forward("g"), by_tensor("g"), STEP]))),
+    (
+        "h12_undivided",
+        (1, 2),
+        in_dataclass(document(config=TWO_STEPS, modules=OWN_WEIGHT, body=BY_HAND * 2)),
+    ),
     ("h13", (2, 3), program(micro_batch(), modules=[TWO_LAYERS[0], *IN_TWO_CHECKPOINTS])),
     (
         "h14",
@@ -87,6 +117,11 @@ HAZARDS = [
         ),
     ),
     ("h15", (1, 2), program([*micro_batch(), *micro_batch("l1")], **ON_CPU)),
+    (
+        "predivided_by_ranks_stage3",
+        (3,),
+        program(micro_batch(), gradient_predivide_factor=2.0, zero_optimization={"reduce_scatter": False}),
+    ),
     ("h16", (3,), program([*micro_batch() * 2, *micro_batch("l1") * 4], **TWO_STEPS)),
     ("h21", (2, 3), program([*micro_batch("l1"), *micro_batch("l0")], **ON_CPU, **TWO_STEPS)),
     ("n1", (1, 2, 3), program([*SUMMED, by_tensor("s"), STEP])),
@@ -119,6 +154,8 @@ FROZEN_WEIGHT = [
     }
 ]
 RIGHT = [
+    program(micro_batch(), gradient_predivide_factor=4.0, zero_optimization={"reduce_scatter": False}),
+    with_activations(program(micro_batch() * 2, **TWO_STEPS)),
     program(micro_batch() * 2),
     program(micro_batch() * 2, bf16={"enabled": True}),
     program(micro_batch(), modules=TILED),

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,6 +65,11 @@ def parser() -> argparse.ArgumentParser:
                 action="store_true",
                 help="run no program that has what a known finding needs",
             )
+            command.add_argument(
+                "--relations",
+                action="store_true",
+                help="compare each program with its twins on the engine, not with plain PyTorch",
+            )
         if verb == "script":
             command.add_argument("program", help="a program, or a case of `generate --json`")
     return result
@@ -100,14 +106,36 @@ def read_cases(path: str) -> Iterator[dict[str, Any]]:
             yield document if "program" in document else {"case": number, "program": document}
 
 
+def relate(subject: Any, arguments: argparse.Namespace) -> int:
+    """Exit code 1: some program violates a relation."""
+    from zeroproof_subject.relations import Relations
+
+    relations = Relations(subject)
+    begin = time.monotonic()
+    programs = 0
+    violating: dict[int, list[str]] = {}
+    for case in read_cases(arguments.programs):
+        if arguments.seconds and time.monotonic() - begin > arguments.seconds:
+            break
+        programs += 1
+        if names := relations.run(case["program"], case["case"]):
+            violating[case["case"]] = names
+    relations.end()
+    print(f"{programs} programs, {len(violating)} violate a relation")
+    print(relations.text())
+    if arguments.out:
+        with open(arguments.out, "w", encoding="utf-8") as file:
+            json.dump({"versions": subject.versions(), "violating": violating}, file, indent=1)
+    return 1 if violating else 0
+
+
 def compare(subject: Any, arguments: argparse.Namespace) -> int:
     """Exit code 1: some program differs."""
     from zeroproof_subject.subject import Comparison
     from zeroproof_subject.tally import Tally
-    from zeroproof_subject.program import parse
 
     comparison, tally = Comparison(subject), Tally()
-    skipped = 0
+    skipped: Counter[str] = Counter()
     begin = said = time.monotonic()
     for case in read_cases(arguments.programs):
         now = time.monotonic()
@@ -116,15 +144,17 @@ def compare(subject: Any, arguments: argparse.Namespace) -> int:
         if now - said > PROGRESS_SECONDS:
             said = now
             print(f"{now - begin:.0f} s: {tally.counts()}", file=sys.stderr, flush=True)
-        if arguments.skip_known and comparison.known.may_show(parse(case["program"])):
-            skipped += 1
-            continue
-        tally.add(case, comparison.run(case["program"]))
+        verdict = comparison.run(case["program"], arguments.skip_known)
+        if verdict.status == "skipped":
+            skipped[verdict.known.id] += 1
+        else:
+            tally.add(case, verdict)
     comparison.end()
     took = time.monotonic() - begin
     print(tally.text())
     if skipped:
-        print(f"{skipped} programs skipped: they may show what is known")
+        counts = ", ".join(f"{count} {name}" for name, count in skipped.most_common())
+        print(f"{skipped.total()} programs skipped, which may show what is known: {counts}")
     print(f"{sum(tally.statuses.values()) / took:.1f} programs a second, {took:.0f} s")
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as file:
@@ -147,7 +177,7 @@ def main() -> int:
         return 0
     if arguments.verb == "compare":
         os.dup2(out.fileno(), 1)
-        return compare(subject, arguments)
+        return (relate if arguments.relations else compare)(subject, arguments)
     if arguments.verb == "script":
         os.dup2(out.fileno(), 1)
         return script(subject, arguments)

@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from zeroproof_subject import signature
+from zeroproof_subject.contributions import MOST
 from zeroproof_subject.program import Program
 
 Seen = list[dict[str, Any]]
+LARGEST_FLOAT16 = 65504.0
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,14 @@ def short(numbers: list[float]) -> str:
     """At most four of them."""
     shown = ", ".join(f"{number:.6g}" for number in numbers[:4])
     return f"[{shown}{', ...' if len(numbers) > 4 else ''}]"
+
+
+def overflows(program: Program) -> bool:
+    """Whether the first loss scale is too large for float16: what becomes of such a step is not judged."""
+    if not program.setting("fp16/enabled", False):
+        return False
+    dynamic = 2.0 ** program.setting("fp16/initial_scale_power", 16)
+    return (program.setting("fp16/loss_scale", 0) or dynamic) * MOST["fp16"] > LARGEST_FLOAT16
 
 
 def has_reference(ranks: list[Seen | None]) -> bool:

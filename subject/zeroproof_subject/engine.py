@@ -31,6 +31,14 @@ class Job:
 
 
 @dataclass(frozen=True)
+class View:
+    """How a twin of a program sees it (relations.py)."""
+
+    shift: int = 0  # ranks have the data of the rank so many further on
+    loss_factor: float = 1.0  # of the tensors that backwards begin with
+
+
+@dataclass(frozen=True)
 class Truth:
     """Where engines agree with no page of PyTorch's: how plain PyTorch has to train beside one."""
 

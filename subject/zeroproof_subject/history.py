@@ -68,7 +68,7 @@ class Window:
     features: set[str] = field(default_factory=set)
     backwards_of_step: int = 0  # since the last step(), which need not end a window
     steps: int = 0
-    tensor_backwards: int = 0  # since the last forward
+    backwards_of_forward: int = 0  # since the last forward
 
 
 class History:
@@ -125,8 +125,8 @@ class History:
 
     def _end_windows(self) -> None:
         for engine in self.ends:
-            left = self.windows[engine].tensor_backwards
-            self.windows[engine] = Window(tensor_backwards=left)
+            left = self.windows[engine].backwards_of_forward
+            self.windows[engine] = Window(backwards_of_forward=left)
         self.ends.clear()
 
     # --- statements ---
@@ -140,7 +140,7 @@ class History:
         if any(one.engine == engine and one.is_open for one in self.forwards):
             self._add(engine, "two open forwards")
         if engine in self.windows:
-            self.windows[engine].tensor_backwards = 0
+            self.windows[engine].backwards_of_forward = 0
         if it["skips"]:
             self._add(engine, "skipped modules", PARTIAL)
         if any(skip.get("rank") is not None for skip in it["skips"]):
@@ -203,8 +203,10 @@ class History:
             "backward of the tensor": not it["engine"],
             "tensor backward of a sum": not it["engine"] and is_of_sum,
             "engine backward of a sum": bool(it["engine"]) and is_of_sum,
-            "second tensor backward without a forward": not it["engine"]
-            and window.tensor_backwards > 0,
+            "tensor backward after another without a forward": not it["engine"]
+            and window.backwards_of_forward > 0,
+            "tensor backward of a forward again": not it["engine"]
+            and any(one.backwards > 0 for one in forwards),
             "forward in no_sync, backward outside": not is_alone
             and any("no_sync" in one.blocks for one in forwards),
             "no_sync backward": is_alone,
@@ -214,7 +216,7 @@ class History:
             "backward after zero_grad": "zero_grad" in before,
             "backward in a window with none before": not any("backward" in it for it in before),
         }
-        window.tensor_backwards += not it["engine"]
+        window.backwards_of_forward += 1
         self._add(engine, *(name for name, is_so in found.items() if is_so))
 
     def _do_zero_grad(self, it: Part, blocks: tuple[str, ...]) -> None:
@@ -263,6 +265,7 @@ CONFIG_FEATURES: dict[str, tuple[str, Any]] = {
     "static loss scale": ("fp16/loss_scale", 0),
     "float32 accumulation": ("data_types/grad_accum_dtype", None),
     "gradients not contiguous": ("zero_optimization/contiguous_gradients", True),
+    "no reduce_scatter": ("zero_optimization/reduce_scatter", True),
     "clipping": ("gradient_clipping", 0.0),
     "SGD": ("optimizer/type", "Adam"),
 }
@@ -274,6 +277,8 @@ def features_of_job(program: Program) -> Iterator[str]:
         yield f"outputs in a {model.container}"
         if model.heads:
             yield "heads"
+        if model.returns_activations:
+            yield "activations returned"
         for part in model.parts():
             yield part.kind
             if part.kind == "checkpoint" and part["is_reentrant"]:
@@ -291,6 +296,8 @@ def features_of_job(program: Program) -> Iterator[str]:
         yield "several micro-batches"
     if not program.setting("managed_gradient_accumulation", True):
         yield "unmanaged accumulation"
+    if program.ranks > 1 and program.setting("gradient_predivide_factor", 1.0) == program.ranks:
+        yield "predivided by the number of ranks"
     for name, (pointer, default) in CONFIG_FEATURES.items():
         if program.setting(pointer, default) != default:
             yield name

@@ -71,8 +71,11 @@ def numbers(tensors: dict[str, Tensor | None]) -> dict[str, list[float] | None]:
 class Interpreter:
     """One rank of a program. `seen` is complete when run() has returned or raised."""
 
-    def __init__(self, program: Program, rank: int, make_engine: MakeEngine) -> None:
+    def __init__(
+        self, program: Program, rank: int, make_engine: MakeEngine, loss_factor: float = 1.0
+    ) -> None:
         self.program = program
+        self.loss_factor = loss_factor
         self.rank = rank
         self.make_engine = make_engine
         self.values: dict[str, Value] = {}
@@ -201,6 +204,8 @@ class Interpreter:
     def backward(self, it: Part) -> None:
         """Raises what a hook of the program raises."""
         tensor = self.values[it["value"]].tensor
+        if self.loss_factor != 1.0:
+            tensor = tensor * self.loss_factor
         if it["keeps_dimension"]:
             tensor = tensor.reshape(1)
         options = {key: True for key in ("retain_graph", "create_graph") if it[key]}

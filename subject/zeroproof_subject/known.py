@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any
 
 from zeroproof_subject.compare import Difference
-from zeroproof_subject.history import History
+from zeroproof_subject.history import History, features_of_job
 from zeroproof_subject.program import Program
 
 VERDICTS = ("defect", "limit", "ours")
@@ -57,10 +57,14 @@ class Entry:
             and (not self.any_feature or not features.isdisjoint(self.any_feature))
         )
 
-    def may_show(self, ever: frozenset[str]) -> bool:
-        """Whether a program with these features can show it."""
+    def may_show(self, ever: frozenset[str], of_job: frozenset[str]) -> bool:
+        """Whether a program with these features can show it.
+
+        A feature of the configuration that it is without holds from the first statement on.
+        """
         return bool(self.features or self.any_feature) and (
-            ever.issuperset(map(plain_name, self.features))
+            of_job.isdisjoint(self.without)
+            and ever.issuperset(map(plain_name, self.features))
             and (not self.any_feature or not ever.isdisjoint(map(plain_name, self.any_feature)))
         )
 
@@ -128,7 +132,8 @@ class Known:
         found = (it for it in self.entries if it.explains(difference.signature, features))
         return next(found, None)
 
-    def may_show(self, program: Program) -> bool:
-        """Whether a program may show a known finding before any other."""
+    def shown_by(self, program: Program) -> Entry | None:
+        """A known finding that a program may show before any other."""
         ever = frozenset(map(plain_name, History(program, "end").features))
-        return any(entry.may_show(ever) for entry in self.entries)
+        of_job = frozenset(features_of_job(program))
+        return next((entry for entry in self.entries if entry.may_show(ever, of_job)), None)

@@ -3,7 +3,8 @@
 A request is {"id": N, "run": PROGRAM}, {"id": N, "compare": PROGRAM} or {"end": true}. The answer
 to `run` has what each rank saw. The answer to `compare` is a verdict:
   status      equal, differs (also: raises what plain PyTorch does not raise), crash, hang,
-              no_reference (plain PyTorch fails) or refused
+              no_reference (plain PyTorch fails), refused, or skipped (only where the request has
+              "skip_known": true: the program has all that a known finding needs, and did not run)
   seconds     of the engine
   difference  null, or an object: rank, at, what, text, signature, expected, observed
   signature   only with a difference: a string, the same for findings that are likely the same
@@ -66,7 +67,8 @@ def answer(subject: Subject, request: dict[str, Any]) -> dict[str, Any]:
         detail = "give a program as 'run' or 'compare'"
         return {**identity, "status": "refused", "detail": detail}
     try:
-        return {**identity, **strict(getattr(subject, name)(request[name]).document())}
+        options = {"skip_known": True} if name == "compare" and request.get("skip_known") else {}
+        return {**identity, **strict(getattr(subject, name)(request[name], **options).document())}
     except NotAProgram as error:
         return {**identity, "status": "refused", "detail": str(error)}
 

@@ -10,12 +10,12 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 from zeroproof_subject import device, engines
-from zeroproof_subject.engine import Truth
+from zeroproof_subject.engine import Truth, View
 from zeroproof_subject.interpreter import Interpreter
 from zeroproof_subject.program import Program, parse
 
@@ -53,8 +53,7 @@ def serve(connection: Connection, choice: EngineChoice, place: Place) -> None:
     module = engines.load(choice.name)
     if not choice.is_plain:
         join_group(place)
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # not collected first: that would copy what the pool's process shares
     known = set(sys.modules)
     while True:
         request = connection.recv()
@@ -65,7 +64,7 @@ def serve(connection: Connection, choice: EngineChoice, place: Place) -> None:
         if choice.is_plain:
             seen = run_replicas(program, request["truth"])
         else:
-            seen = [run_rank(program, place.rank, module, dict(choice.options))]
+            seen = [run_rank(program, place, module, dict(choice.options), request["view"])]
         # What a group imports at its first program; a later group then has it from the start.
         imported = sorted(set(sys.modules) - known)
         known.update(imported)
@@ -95,9 +94,16 @@ def join_group(place: Place) -> None:
     )
 
 
-def run_rank(program: Program, rank: int, module: Any, options: dict[str, Any]) -> list[dict]:
+def run_rank(
+    program: Program, place: Place, module: Any, options: dict[str, Any], view: View
+) -> list[dict]:
     """What one rank saw; the last observation is the error, where there was one."""
-    interpreter = Interpreter(program, rank, lambda job: module.make(job, **options))
+    interpreter = Interpreter(
+        program,
+        (place.rank + view.shift) % place.ranks,
+        lambda job: module.make(replace(job, rank=place.rank), **options),
+        view.loss_factor,
+    )
     has_failed = False
     try:
         interpreter.run()

@@ -12,6 +12,7 @@ from zeroproof_subject.compare import (
     first_difference,
     has_reference,
     key_of,
+    overflows,
 )
 from zeroproof_subject.engine import Truth
 from zeroproof_subject.known import Entry, Known
@@ -51,11 +52,11 @@ class Subject:
         """Raises NotAProgram."""
         return self.pool.run(document, parse(document).ranks, self.truth)
 
-    def compare(self, document: dict[str, Any]) -> Verdict:
+    def compare(self, document: dict[str, Any], skip_known: bool = False) -> Verdict:
         """Beside plain PyTorch. Raises NotAProgram."""
         if self.comparison is None:
             self.comparison = Comparison(self)
-        return self.comparison.run(document)
+        return self.comparison.run(document, skip_known)
 
     def end(self) -> None:
         """Ends all processes."""
@@ -68,7 +69,7 @@ class Subject:
 class Verdict:
     """One program on a subject and on plain PyTorch."""
 
-    status: str  # equal, differs, hang, crash, no_reference
+    status: str  # equal, differs, hang, crash, no_reference, skipped
     seconds: float  # of the subject
     difference: Difference | None = None
     known: Entry | None = None
@@ -108,9 +109,13 @@ class Comparison:
         self.plain = Pool(PLAIN, PLAIN_CASES_OF_A_GROUP)
         self.known = Known.of(subject.choice.name, subject.all_options(), subject.versions())
 
-    def run(self, document: dict[str, Any]) -> Verdict:
-        """Raises NotAProgram."""
+    def run(self, document: dict[str, Any], skip_known: bool = False) -> Verdict:
+        """Raises NotAProgram. A program that may show a known finding need not run."""
         program = parse(document)
+        if skip_known and (entry := self.known.shown_by(program)):
+            return Verdict("skipped", 0.0, known=entry)
+        if overflows(program):
+            return Verdict("no_reference", 0.0, detail="its loss scale overflows float16")
         reference = self.plain.run(document, program.ranks, self.subject.truth)
         if not has_reference(reference.ranks):
             return Verdict("no_reference", 0.0, detail=why_none(reference))

@@ -113,6 +113,20 @@ TEST(Hunt, Names_a_known_finding_by_its_small_program) {
   EXPECT_EQ(2U, renamed["findings"][0]["program"]["body"].size());
 }
 
+// Known findings hide no other: what may show them does not run, and does not count as a case.
+TEST(Hunt, Skips_programs_that_may_show_what_is_known) {
+  const CommandResult result = hunt("skips", "--budget 60x --skip-known --json");
+  EXPECT_EQ(0, result.exit_code) << result.out << result.err;
+  const json document = document_of(result);
+  EXPECT_EQ(60, document["cases"]);
+  EXPECT_EQ(60, document["runs"]);
+  EXPECT_GT(document["may_show"]["H4"], 0);
+  EXPECT_TRUE(document["findings"].empty());
+  EXPECT_NE(std::string::npos, hunt("skips", "--budget 60x --skip-known")
+                                   .out.find(" skipped, which may show what is known: "));
+  EXPECT_EQ(1, hunt("skips", "--budget 60x").exit_code);
+}
+
 TEST(Hunt, Says_what_comes_and_goes) {
   const CommandResult result = hunt("flaky", "--budget 40x");
   EXPECT_EQ(1, result.exit_code);

@@ -2,7 +2,7 @@
 
 import unittest
 
-from zeroproof_subject.compare import first_difference, has_reference
+from zeroproof_subject.compare import first_difference, has_reference, overflows
 from zeroproof_subject.program import parse
 from documents import STEP, backward, document, forward, observation
 
@@ -105,6 +105,16 @@ class CompareTest(unittest.TestCase):
         unread = [LOSS, {**GRADIENTS, "values": None}, PARAMETERS]
         program = parse(document(ranks=1))
         self.assertIsNone(first_difference(program, [REFERENCE], [unread]))
+
+    def test_a_loss_scale_that_overflows_is_not_judged(self):
+        for fp16, expected in (
+            ({"enabled": True}, True),
+            ({"enabled": True, "initial_scale_power": 13}, False),
+            ({"enabled": True, "initial_scale_power": 14}, True),
+            ({"enabled": True, "loss_scale": 16}, False),
+            ({"enabled": False}, False),
+        ):
+            self.assertEqual(overflows(parse(document(config={"fp16": fp16}))), expected, fp16)
 
     def test_a_reference_that_failed_is_none(self):
         self.assertTrue(has_reference([REFERENCE]))

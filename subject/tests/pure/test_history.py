@@ -9,7 +9,8 @@ from zeroproof_subject.program import parse
 ZERO_GRAD = {"zero_grad": {"engine": "a"}}
 KEPT = backward("g", retain_graph=True)
 BY_HAND = {"backward": {"value": "g", "retain_graph": True}}
-BY_HAND_TWICE = "second tensor backward without a forward"
+BY_HAND_TWICE = "tensor backward after another without a forward"
+BY_HAND_AGAIN = "tensor backward of a forward again"
 ON_RANK_1 = {"module": "ck", "rank": 1}
 SUM = {"sum": {"values": ["g", "h"], "as": "s"}}
 TRANSFORM = {"transform": {"engine": "a", "kind": "grad"}}
@@ -60,6 +61,9 @@ CASES = [
     ([forward("g"), KEPT, STEP], "body/2/step", "backward", "no part of the model"),
     ([forward("g", skips=[{"module": "ck"}]), KEPT], "body/1/backward", "nothing", "part of the model"),
     ([forward("g"), BY_HAND, BY_HAND], "body/2/backward", "backward", BY_HAND_TWICE),
+    ([forward("g"), KEPT, BY_HAND], "body/2/backward", "backward", BY_HAND_TWICE),
+    ([forward("g"), KEPT, forward("h"), BY_HAND], "body/3/backward", "backward", BY_HAND_AGAIN),
+    ([forward("g"), KEPT, forward("h"), KEPT], "body/3/backward", "backward", "no " + BY_HAND_AGAIN),
     ([forward("g"), BY_HAND, STEP, BY_HAND], "body/3/backward", "nothing", BY_HAND_TWICE),
     (
         [forward("g"), BY_HAND, forward("g"), BY_HAND],

@@ -64,7 +64,12 @@ class KnownTest(unittest.TestCase):
             ([], False),
         ):
             entry = Entry("x", "defect", "", any_feature=tuple(features))
-            self.assertEqual(Known([entry]).may_show(PROGRAM), expected, features)
+            self.assertEqual(Known([entry]).shown_by(PROGRAM) is entry, expected, features)
+
+    def test_a_configuration_that_an_entry_is_without_cannot_show_it(self):
+        for without, expected in ((["one rank"], True), (["several ranks"], False)):
+            entry = Entry("x", "defect", "", any_feature=("two open forwards",), without=without)
+            self.assertEqual(Known([entry]).shown_by(PROGRAM) is entry, expected, without)
 
     def test_the_files_of_the_package_can_be_read(self):
         for engine in engines.MODULES:

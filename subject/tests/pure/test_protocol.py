@@ -31,15 +31,19 @@ class FakeSubject:
         parse(program)
         return Result()
 
-    def compare(self, program):
+    def compare(self, program, skip_known=False):
         parse(program)
-        return Verdict("equal")
+        return Verdict("skipped" if skip_known else "equal")
 
 
 # A line, and what the answer to it has.
 LINES = [
     (json.dumps({"id": 7, "run": document()}), {"id": 7, "status": "ran"}),
     (json.dumps({"id": 6, "compare": document()}), {"id": 6, "status": "equal"}),
+    (
+        json.dumps({"id": 5, "compare": document(), "skip_known": True}),
+        {"id": 5, "status": "skipped"},
+    ),
     ("{", {"status": "refused"}),
     (json.dumps({"id": 8}), {"id": 8, "status": "refused"}),
     (json.dumps({"id": 9, "run": {"schema": "other"}}), {"id": 9, "status": "refused"}),

@@ -29,6 +29,12 @@ class DeepSpeedTest(unittest.TestCase):
                     self.assertIsNotNone(verdict.known, verdict.difference)
                     self.assertEqual(verdict.known.id, f"deepspeed.{name}")
 
+    def test_parts_of_a_forward_may_stand_in_one(self):
+        for stage in range(4):
+            statements = Subject("deepspeed", {"stage": stage}).capabilities()["statements"]
+            for part, member in (("hook", "hooks"), ("skip", "skips")):
+                self.assertEqual(part in statements, member in statements["forward"], part)
+
     def test_other_programs_train_as_plain_pytorch(self):
         for stage in range(4):
             verdicts = self.compare(stage, RIGHT)

@@ -14,7 +14,7 @@ FAULTY = {"dies": "crash", "waits": "hang"}
 class PoolTest(unittest.TestCase):
     def test_crashes_and_hangs_are_results(self):
         for fault, status in FAULTY.items():
-            with self.subTest(fault=fault), mock.patch.object(pool, "FIRST_LIMIT", 60.0):
+            with self.subTest(fault=fault), mock.patch.object(pool, "FIRST_LIMIT", 15.0):
                 subject = Subject("faulty_engine:make", {"fault": fault})
                 try:
                     result = subject.run(PROGRAM)

@@ -338,7 +338,7 @@ def capabilities(options: dict) -> dict:
     document["statements"]["call_module"] = {}
     document["statements"] |= {**EXCEPTIONS, "save": {}, "load": {}, "transform": {}}
     document["modules"] |= {"tiled": {}, "experts": {}}
-    document["statements"]["forward"]["expert"] = True
+    document["statements"]["forward"] |= {"expert": True, "hooks": True}
     if stage > 0:
         document["world"]["autograd"] = ["full", "no_callback"]
     if has_unmanaged_accumulation():
