@@ -7,6 +7,7 @@
 #include "props/cli/interrupt.h"
 #include "props/cli/program_picture.h"
 #include "props/program/program_json.h"
+#include "props/report/page/hunt_page.h"
 
 namespace zeroproof {
 namespace {
@@ -74,7 +75,10 @@ Result<void> write_hunt_files(const HuntDocument& document, const subject::Subje
   const std::string& folder = session.common.out_dir;
   if (folder.empty()) return {};
   if (auto made = make_folder(folder); !made) return made;
-  auto written = write_file_atomically(folder + "/hunt.json", hunt_json(document) + "\n");
+  const std::string asked = fmt::format("{} {}", session.program, session.arguments);
+  auto written =
+      write_all({{folder + "/hunt.json", hunt_json(document) + "\n"},
+                 {folder + "/report.html", hunt_page(document, session.program, asked)}});
   for (const SubjectFinding& finding : document.report.findings) {
     if (!written) return written;
     const std::string reproduce =

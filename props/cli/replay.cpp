@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/files/atomic_file.h"
 #include "model/nearest_name.h"
 #include "props/cli/explore_program.h"
 #include "props/cli/explore_zero_epilogue.h"
+#include "props/cli/folder.h"
 #include "props/cli/interrupt.h"
 #include "props/cli/policy_command_flag.h"
 #include "props/cli/policy_flag.h"
@@ -27,6 +29,7 @@
 #include "props/report/explore_junit.h"
 #include "props/report/explore_text.h"
 #include "props/report/json.h"
+#include "props/report/page/replay_page.h"
 #include "props/report/replay_findings.h"
 #include "props/report/replay_junit.h"
 #include "props/report/replay_text.h"
@@ -89,6 +92,8 @@ class ReplayVerb final : public Verb {
     if (auto ran = replay_schedules(*findings); !ran) return tl::unexpected(ran.error());
     if (auto ran = replay_traces(session, *findings); !ran) return tl::unexpected(ran.error());
     if (auto told = answer(*findings); !told) return tl::unexpected(told.error());
+    if (auto written = write_page(*findings, session); !written)
+      return tl::unexpected(written.error());
     auto result = result_of(session, findings);
     if (result) result->findings = [findings] { return located(*findings); };
     return result;
@@ -100,6 +105,15 @@ class ReplayVerb final : public Verb {
     std::vector<ScheduleReplay> schedules;
     ReplayAnswers answers;
   };
+
+  // Beside replay.json, which the command writes.
+  static Result<void> write_page(const Findings& findings, const Session& session) {
+    if (session.common.out_dir.empty()) return {};
+    if (auto made = make_folder(session.common.out_dir); !made) return made;
+    const std::string asked = fmt::format("{} {}", session.program, session.arguments);
+    return write_file_atomically(session.common.out_dir + "/report.html",
+                                 replay_page(findings.traces, findings.answers, asked));
+  }
 
   Result<ReplayOptions> options() const {
     ReplayOptions options{.has_story = true, .policy = policy_};

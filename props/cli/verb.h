@@ -114,5 +114,6 @@ std::unique_ptr<Verb> make_generate();
 std::unique_ptr<Verb> make_bisect();
 std::unique_ptr<Verb> make_hunt();
 std::unique_ptr<Verb> make_checkpoint();
+std::unique_ptr<Verb> make_watch();
 
 }  // namespace zeroproof

@@ -16,6 +16,11 @@ constexpr std::array kVerbs = {
              "  zeroproof replay traces/ --levels state,properties --json\n"
              "  zeroproof replay trace.jsonl --policy exact\n",
              make_replay},
+    VerbInfo{"watch", "follows the recordings of a running job, and says what is wrong at once",
+             "  zeroproof watch trace\n"
+             "  zeroproof watch trace --hang-after 120 --until-end\n"
+             "  zeroproof watch trace --json --color never\n",
+             make_watch},
     VerbInfo{"explore",
              "searches the orders of a scenario: of its hooks, or of the engine in the simulator",
              "  zeroproof explore S2b --policy deepspeed-0.18.7\n"

@@ -87,6 +87,9 @@ class Replay {
   // usage: the options themselves cannot work.
   Result<void> add(const std::string& path);
 
+  // A trace that was followed elsewhere (TraceReplayer), with its digest.
+  void add(TraceReplay trace, const RunFacts& facts, RankDigest digest);
+
   ReplayReport finish();
 
  private:

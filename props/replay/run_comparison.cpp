@@ -73,6 +73,7 @@ class RunComparer {
     const auto cause = std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
       return precedence(a, waits) < precedence(b, waits);
     });
+    out_.ends_apart = cause->is_end();
     Diagnosis found = diagnosis_of_divergence(*cause);
     if (all.size() > 1)
       found.what += fmt::format("; {} other group{} part{} after it", all.size() - 1,

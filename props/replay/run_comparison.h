@@ -20,6 +20,7 @@ struct RunComparison {
   std::vector<std::string> checked;  // "31 collectives a rank on ranks 0–3, 2 groups"
   std::vector<std::string> skipped;  // what could not be compared, and why
   std::size_t pairs_read = 0;        // of files that were read again, side by side
+  bool ends_apart = false;           // ranks part only where the recording of one of them ends
 };
 
 // Compares ranks by their digests and reads again only files of ranks that differ, at most a few

@@ -11,6 +11,26 @@ OrderedJson moment_json(const DiagnosisMoment& moment) {
   return {{"rank", moment.rank}, {"lc", moment.lc}, {"text", moment.text}, {"bad", moment.is_bad}};
 }
 
+OrderedJson dumps_json(const DumpReport& report) {
+  OrderedJson dumps = OrderedJson::array();
+  for (std::size_t at = 0; at < report.dumps.size(); ++at) {
+    const RankDump& dump = report.dumps[at];
+    dumps.push_back({{"path", dump.path},
+                     {"format", dump_format_name(dump.format)},
+                     {"version", dump.version},
+                     {"rank", dump.rank},
+                     {"collectives", report.collectives[at]},
+                     {"nodes", report.nodes[at]},
+                     {"error", nullptr}});
+  }
+  for (const Error& fault : report.faults) dumps.push_back({{"error", fault.text}});
+  OrderedJson verdicts = OrderedJson::object();
+  for (const auto& [name, count] : report.verdicts) verdicts[name] = count;
+  return {{"files", dumps}, {"verdicts", verdicts}};
+}
+
+}  // namespace
+
 OrderedJson diagnosis_json(const Diagnosis& one) {
   OrderedJson order = OrderedJson::array();
   for (const DiagnosisMoment& moment : one.order) order.push_back(moment_json(moment));
@@ -36,26 +56,6 @@ OrderedJson diagnosis_json(const Diagnosis& one) {
           {"look_at", one.look_at},
           {"files", one.files}};
 }
-
-OrderedJson dumps_json(const DumpReport& report) {
-  OrderedJson dumps = OrderedJson::array();
-  for (std::size_t at = 0; at < report.dumps.size(); ++at) {
-    const RankDump& dump = report.dumps[at];
-    dumps.push_back({{"path", dump.path},
-                     {"format", dump_format_name(dump.format)},
-                     {"version", dump.version},
-                     {"rank", dump.rank},
-                     {"collectives", report.collectives[at]},
-                     {"nodes", report.nodes[at]},
-                     {"error", nullptr}});
-  }
-  for (const Error& fault : report.faults) dumps.push_back({{"error", fault.text}});
-  OrderedJson verdicts = OrderedJson::object();
-  for (const auto& [name, count] : report.verdicts) verdicts[name] = count;
-  return {{"files", dumps}, {"verdicts", verdicts}};
-}
-
-}  // namespace
 
 void add_answers(const ReplayAnswers& answers, OrderedJson& document) {
   document["diagnosis"] = OrderedJson::array();

@@ -6,6 +6,9 @@
 
 namespace zeroproof {
 
+// One entry of "diagnosis".
+nlohmann::ordered_json diagnosis_json(const Diagnosis& one);
+
 // Adds "diagnosis", and "dumps" and "what_if" where there are any.
 void add_answers(const ReplayAnswers& answers, nlohmann::ordered_json& document);
 

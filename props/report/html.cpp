@@ -179,10 +179,13 @@ std::string base64(std::string_view bytes) {
 
 }  // namespace
 
+std::string packed_text(const std::string& text) {
+  return base64(compressed(text));
+}
+
 std::string picture_html(const Picture& picture) {
   std::string body(web_file("page.html"));
-  body += "<script id=\"picture\" type=\"application/gzip\">" +
-          base64(compressed(document(picture))) +
+  body += "<script id=\"picture\" type=\"application/gzip\">" + packed_text(document(picture)) +
           "</script>\n<script>\n(() => {\n\"use strict\";\n";
   for (const std::string_view script : kScripts) body += web_file(script);
   body += "})();\n</script>\n";

@@ -10,4 +10,7 @@ namespace zeroproof {
 // zoom, pan, search and filter, the findings with their events. Equal pictures give equal bytes.
 std::string picture_html(const Picture& picture);
 
+// Text that a page unpacks when it is asked for: gzip in base64, which no element can end.
+std::string packed_text(const std::string& text);
+
 }  // namespace zeroproof

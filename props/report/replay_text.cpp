@@ -168,46 +168,20 @@ std::string trace_lines(const TraceReplay& trace, bool has_latent, const Palette
          details(trace, has_latent, palette);
 }
 
-// Traces of one run that are alike, in one line.
-struct Alike {
-  const TraceReplay* first = nullptr;
-  std::size_t count = 0;
-  std::vector<std::int32_t> ranks;
-};
-
-std::string alike_lines(const Alike& alike, const Palette& palette) {
+std::string alike_lines(const AlikeTraces& alike, const Palette& palette) {
   if (alike.count == 1) return trace_lines(*alike.first, false, palette);
-  std::vector<std::int32_t> ranks = alike.ranks;
-  std::sort(ranks.begin(), ranks.end());
+  const std::vector<std::int32_t>& ranks = alike.ranks;
   const bool is_one_run = std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end();
   const std::string of = is_one_run ? ", " + rank_words(ranks) : std::string();
   return fmt::format("{}  {} traces of {}{}  each {}  ({}, ...)\n",
                      status_word(*alike.first, palette), alike.count, visible(alike.first->program),
-                     of, own_levels(*alike.first), visible(alike.first->path)) +
+                     of, alike.levels, visible(alike.first->path)) +
          details(*alike.first, false, palette);
 }
 
-// Findings first, since lines may be left out.
 std::string grouped_table(const ReplayReport& report, const Palette& palette) {
-  std::map<std::string, Alike> groups;
-  std::vector<const Alike*> order;
-  for (const TraceReplay& trace : report.traces) {
-    const std::string looks =
-        fmt::format("{}\n{}\n{}\n{}", trace.program, own_levels(trace),
-                    status_word(trace, Palette()), trace.story ? trace.story->run : trace.path);
-    Alike& alike = groups[looks];
-    if (alike.count++ == 0) {
-      alike.first = &trace;
-      order.push_back(&alike);
-    }
-    if (trace.story) alike.ranks.push_back(trace.story->rank);
-  }
-  std::stable_sort(order.begin(), order.end(), [](const Alike* a, const Alike* b) {
-    const auto is_good = [](const Alike* one) { return one->first->is_ok(); };
-    return is_good(a) < is_good(b);
-  });
   std::string text;
-  for (const Alike* alike : order) text += alike_lines(*alike, palette);
+  for (const AlikeTraces& alike : alike_traces(report)) text += alike_lines(alike, palette);
   return limited_lines(text, kTableLines);
 }
 
@@ -281,6 +255,28 @@ std::string rules_text(const ReplayReport& report, std::size_t columns) {
 }
 
 }  // namespace
+
+// Findings first, since lines may be left out.
+std::vector<AlikeTraces> alike_traces(const ReplayReport& report) {
+  std::map<std::string, std::size_t> places;
+  std::vector<AlikeTraces> groups;
+  for (const TraceReplay& trace : report.traces) {
+    std::string levels = own_levels(trace);
+    const std::string looks =
+        fmt::format("{}\n{}\n{}\n{}", trace.program, levels, status_word(trace, Palette()),
+                    trace.story ? trace.story->run : trace.path);
+    const auto [place, is_new] = places.try_emplace(looks, groups.size());
+    if (is_new) groups.push_back({.first = &trace, .levels = std::move(levels)});
+    AlikeTraces& alike = groups[place->second];
+    ++alike.count;
+    if (trace.story) alike.ranks.push_back(trace.story->rank);
+  }
+  for (AlikeTraces& alike : groups) std::sort(alike.ranks.begin(), alike.ranks.end());
+  std::stable_sort(groups.begin(), groups.end(), [](const AlikeTraces& a, const AlikeTraces& b) {
+    return a.first->is_ok() < b.first->is_ok();
+  });
+  return groups;
+}
 
 std::string replay_text(const ReplayReport& report, std::size_t columns, const Palette& palette) {
   std::string table;

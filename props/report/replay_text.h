@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "props/replay/replay.h"
 #include "props/report/palette.h"
@@ -13,5 +15,16 @@ namespace zeroproof {
 // at most kReplayTextLines lines. Lines end with '\n'.
 inline constexpr std::size_t kReplayTextLines = 60;
 std::string replay_text(const ReplayReport& report, std::size_t columns, const Palette& palette);
+
+// Traces of one run of which the same is to be said.
+struct AlikeTraces {
+  const TraceReplay* first = nullptr;  // of the report
+  std::string levels = {};             // "properties 31 held", of each of them
+  std::size_t count = 0;
+  std::vector<std::int32_t> ranks = {};  // ascending
+};
+
+// Those with findings first.
+std::vector<AlikeTraces> alike_traces(const ReplayReport& report);
 
 }  // namespace zeroproof

@@ -11,6 +11,7 @@
 
 #include "props/exploration_status.h"
 #include "props/report/html.h"
+#include "props/report/page/report_page.h"
 #include "props/report/picture/pictures.h"
 #include "props/report/replay_findings.h"
 #include "props/report/svg.h"
@@ -23,10 +24,6 @@ namespace {
 
 std::string escaped(std::string_view text) {
   return escape_html(visible(text));
-}
-
-std::string page_of(std::string_view title, const std::string& body) {
-  return html_document(title, web_file("report.css"), body);
 }
 
 // "findings/S2-deepspeed-0.18.3-graph_task_callback-any_topological-N4.html"
@@ -45,7 +42,7 @@ std::string page_settings(const ExplorationOptions& options) {
 std::string finding_section(const ExplorationReport& report, const ExplorationFinding& finding) {
   const std::string schedule = schedule_text(finding.schedule);
   return fmt::format(
-      "<section class=\"finding\" id=\"{0}\">\n<h3><b>{0}</b> {1}</h3>\n"
+      "<section class=\"finding\" tabindex=\"-1\" id=\"{0}\">\n<h3><b>{0}</b> {1}</h3>\n"
       "<p class=\"faint\">{2}</p>\n<p>{3}</p>\n<p class=\"faint\">{4} executions failed; "
       "{5} events</p>\n{6}<pre>zeroproof replay {7}\nzeroproof show {7} --html --out {8}.html"
       "</pre>\n</section>\n",
@@ -58,17 +55,19 @@ std::string finding_section(const ExplorationReport& report, const ExplorationFi
 // All findings of one exploration.
 ReportPage exploration_page(const ExplorationReport& report) {
   const ExplorationOptions& options = report.options;
-  const std::string title = fmt::format("{} under {}", options.scenario, options.policy);
-  std::string body = fmt::format(
-      "<p><a href=\"../index.html\">← report</a></p>\n<div class=\"top\"><h1>{}</h1>"
-      "<span class=\"chip bad\">{} falsified</span></div>\n<p>{}</p>\n<p class=\"faint\">{}; "
-      "{} executions{}</p>\n",
-      escaped(title), report.findings.size(), escaped(report.title), page_settings(options),
-      report.executions,
+  ReportFrame frame{.title = fmt::format("{} under {}", options.scenario, options.policy)};
+  frame.asked = fmt::format("zeroproof explore {} --policy {}", options.scenario, options.policy);
+  frame.verdict = fmt::format("{} falsified", report.findings.size());
+  frame.mood = ReportMood::bad;
+  frame.summary = fmt::format(
+      "{}; {}; {} executions{}", report.title, page_settings(options), report.executions,
       report.linear_extensions ? ", " + report.linear_extensions->text() + " orders" : "");
+  frame.home = "../index.html";
+  std::string sections;
   for (const ExplorationFinding& finding : report.findings)
-    body += finding_section(report, finding);
-  return {path_of(options), page_of(title, body)};
+    sections += finding_section(report, finding);
+  frame.sections.push_back({"Findings", sections});
+  return {path_of(options), report_page(frame)};
 }
 
 // "held" or the falsified numbers, each a link to its chart.
@@ -93,10 +92,20 @@ class Index {
   std::vector<ReportPage> pages() {
     add_explorations();
     add_traces();
-    std::string body = head() + parts();
-    for (const ExplorationTable& table : report_.upstream) body += upstream_table(table);
-    body += legend() + exact_failures() + traces_table() + files();
-    pages_.insert(pages_.begin(), {"index.html", page_of("zeroproof verify", body)});
+    ReportFrame frame = this->frame();
+    const auto add = [&](std::string title, std::string html) {
+      frame.sections.push_back({std::move(title), std::move(html)});
+    };
+    add("The first cause", first_cause());
+    add("Parts", parts());
+    for (const ExplorationTable& table : report_.upstream)
+      if (!table.empty())
+        add("Falsified properties: " + page_settings(table.front().options), upstream_table(table));
+    add("The rules", legend());
+    add("exact did not hold", exact_failures());
+    add("Traces with findings", traces_table());
+    add("For other tools", files());
+    pages_.insert(pages_.begin(), {"index.html", report_page(frame)});
     return std::move(pages_);
   }
 
@@ -131,15 +140,28 @@ class Index {
     return located_findings(one);
   }
 
-  std::string head() const {
+  ReportFrame frame() const {
     const bool is_good = report_.has_held();
     const char* verdict = report_.is_interrupted ? "interrupted" : is_good ? "held" : "FALSIFIED";
+    return {.title = "zeroproof verify",
+            .asked = fmt::format("zeroproof verify{} --seed {}",
+                                 report_.options.is_quick ? " --quick" : "", report_.options.seed),
+            .verdict = verdict,
+            .mood = is_good ? ReportMood::good : ReportMood::bad,
+            .summary = fmt::format("seed {}{}", report_.options.seed,
+                                   report_.options.is_quick ? ", quick" : "")};
+  }
+
+  // The first thing that makes it fail.
+  std::string first_cause() const {
+    const LocatedFindings findings = located_findings(report_);
+    if (findings.empty()) return {};
+    const LocatedFinding& first = findings.front();
     return fmt::format(
-        "<div class=\"top\"><h1>zeroproof verify</h1><span class=\"chip {}\">{}</span></div>\n"
-        "<p class=\"faint\">seed {}{}; <code>zeroproof verify{} --seed {}</code></p>\n",
-        is_good ? "good" : "bad", verdict, report_.options.seed,
-        report_.options.is_quick ? ", quick" : "", report_.options.is_quick ? " --quick" : "",
-        report_.options.seed);
+        "<section class=\"finding\" tabindex=\"-1\">\n<h3>{}</h3>\n<p>{}</p>\n<p "
+        "class=\"faint\">{}</p>\n<p>reproduce: <code>zeroproof {}</code></p>\n</section>\n",
+        escaped(first.rule), escaped(first.text), escaped(first.statement),
+        escaped(first.reproduce));
   }
 
   // The lines of the page for the terminal, so that the two cannot differ: a verdict in its first
@@ -162,7 +184,7 @@ class Index {
           is_good ? "good" : "bad", escaped(verdict), escaped(rest.substr(0, name)),
           escaped(trimmed(rest.substr(name))));
     }
-    return "<h2>Parts</h2>\n<div class=\"card\"><table>\n" + rows + "</table></div>\n";
+    return "<div class=\"card\"><table>\n" + rows + "</table></div>\n";
   }
 
   static std::vector<std::string> split(const std::string& text) {
@@ -206,9 +228,7 @@ class Index {
     rows += "</tr>\n";
     for (const ExplorationReport* scenario : scenarios)
       rows += table_row(*scenario, cells, policies);
-    return fmt::format(
-        "<h2>Falsified properties: {}</h2>\n<div class=\"card\"><table>\n{}</table></div>\n",
-        page_settings(setup), rows);
+    return "<div class=\"card\"><table>\n" + rows + "</table></div>\n";
   }
 
   static std::string table_row(
@@ -234,7 +254,7 @@ class Index {
                           property->number, escaped(property->id), escaped(property->statement));
     }
     if (rows.empty()) return "";
-    return "<h2>The rules</h2>\n<div class=\"card\"><table>\n" + rows + "</table></div>\n";
+    return "<div class=\"card\"><table>\n" + rows + "</table></div>\n";
   }
 
   std::string exact_failures() const {
@@ -245,7 +265,7 @@ class Index {
                           escaped(one.options.scenario), page_settings(one.options), cell(one));
     }
     if (rows.empty()) return "";
-    return "<h2>exact did not hold</h2>\n<div class=\"card\"><table>\n" + rows + "</table></div>\n";
+    return "<div class=\"card\"><table>\n" + rows + "</table></div>\n";
   }
 
   std::string traces_table() const {
@@ -267,7 +287,7 @@ class Index {
                       fmt::join(numbers, " "), escaped(trace.path));
     }
     if (rows.empty()) return "";
-    return "<h2>Traces with findings</h2>\n<p class=\"faint\">Upstream's known defects, as "
+    return "<p class=\"faint\">Upstream's known defects, as "
            "recorded; a "
            "new one, or one that vanishes, fails the part <b>replay</b>.</p>\n<div "
            "class=\"card\"><table>\n"
@@ -276,7 +296,7 @@ class Index {
   }
 
   static std::string files() {
-    return "<h2>For other tools</h2>\n<p><a href=\"report.json\">report.json</a> · "
+    return "<p><a href=\"report.json\">report.json</a> · "
            "<a href=\"junit.xml\">junit.xml</a> · <a href=\"report.sarif\">report.sarif</a> · "
            "<a href=\"report.md\">report.md</a></p>\n";
   }

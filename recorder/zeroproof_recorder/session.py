@@ -18,7 +18,7 @@ from .guard import Guard
 from .guardian import Guardian
 from .options import Options
 from .place import Place, trace_name
-from .spool import FORMAT, Spool, packed, spool_path
+from .spool import FORMAT, SPOOL_VERSION, Spool, packed, spool_path
 from .writer import TraceWriter, absolute
 
 graph_task_id = torch._C._current_graph_task_id
@@ -64,6 +64,7 @@ class Session:
         self._lock = threading.RLock()
         self._calls_made = 0
         self._early_notes: list[dict[str, Any]] = []  # made before there was a spool
+        self._passes = 0  # how often the spool was emptied: a reader beside us sees it by that
 
     # ---- begin and end -----------------------------------------------------------------------
 
@@ -85,7 +86,8 @@ class Session:
 
     def tell_facts(self) -> None:
         """Leaves word of header and file name, for the process that has to write the file."""
-        base = {"writer": self._writer.state(), "begin": self._begin()}
+        spool = {"version": SPOOL_VERSION, "pass": self._passes}
+        base = {"writer": self._writer.state(), "begin": self._begin(), "spool": spool}
         self._put(packed({"base": plain(base)}))
 
     def close(self) -> None:
@@ -210,6 +212,7 @@ class Session:
                 self._break(error)
                 return
             self._spool.reset()
+            self._passes += 1
             self.tell_facts()
 
     def _put(self, record: bytes) -> None:

@@ -20,6 +20,7 @@ _LENGTH = struct.Struct("<I")
 _pack_length = _LENGTH.pack_into
 _END = _LENGTH.pack(0)
 FORMAT = 2  # of marshal: without references between objects, which is quicker
+SPOOL_VERSION = 1  # of what the records are: `zeroproof watch` reads them beside us
 
 
 def packed(record: Any) -> bytes:

@@ -79,6 +79,39 @@ std::unique_ptr<ByteSource> make_gzip_source(std::unique_ptr<ByteSource> compres
   return std::make_unique<GzipSource>(std::move(compressed));
 }
 
+struct GzipInflater::State {
+  z_stream stream = {};
+  bool is_between_members = false;
+
+  bool run(std::string_view bytes, std::string& out) {
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream.avail_in = static_cast<uInt>(bytes.size());
+    do {
+      char chunk[16 * 1024];
+      stream.next_out = reinterpret_cast<Bytef*>(chunk);
+      stream.avail_out = sizeof chunk;
+      if (is_between_members && inflateReset(&stream) == Z_OK) is_between_members = false;
+      const int status = inflate(&stream, Z_NO_FLUSH);
+      out.append(chunk, sizeof chunk - stream.avail_out);
+      is_between_members = status == Z_STREAM_END;
+      if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) return false;
+    } while (stream.avail_in > 0 || stream.avail_out == 0);
+    return true;
+  }
+};
+
+GzipInflater::GzipInflater() : state_(std::make_unique<State>()) {
+  ZP_CHECK(inflateInit2(&state_->stream, kGzipWindow) == Z_OK, "zlib: no memory");
+}
+
+GzipInflater::~GzipInflater() {
+  inflateEnd(&state_->stream);
+}
+
+bool GzipInflater::add(std::string_view bytes, std::string& out) {
+  return bytes.empty() || state_->run(bytes, out);
+}
+
 struct GzipCompressor::State {
   z_stream stream = {};
 

@@ -13,6 +13,20 @@ bool starts_like_gzip(std::string_view bytes);
 // Inflates `compressed`, one gzip member after the other.
 std::unique_ptr<ByteSource> make_gzip_source(std::unique_ptr<ByteSource> compressed);
 
+// Inflates members as their bytes come, for a file that grows. Not thread-safe.
+class GzipInflater {
+ public:
+  GzipInflater();
+  ~GzipInflater();
+
+  // Appends to `out` what the bytes give. False: they are damaged, and so is all that follows.
+  bool add(std::string_view bytes, std::string& out);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // Deflates into one gzip member without name or time, so that equal input gives equal bytes.
 // Not thread-safe.
 class GzipCompressor {

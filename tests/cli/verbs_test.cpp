@@ -13,7 +13,7 @@ namespace {
 
 const std::string kVerbs[] = {"verify",   "replay",  "explore", "list",       "show",
                               "diff",     "convert", "doctor",  "completion", "conform",
-                              "generate", "hunt",    "bisect",  "checkpoint"};
+                              "generate", "hunt",    "bisect",  "checkpoint", "watch"};
 
 std::set<std::string> flags_in(const std::string& text) {
   static const std::regex flag("--[a-z][a-z-]*");
