@@ -21,7 +21,7 @@ bool FileTail::poll(std::vector<NumberedLine>& lines) {
   identity_ = identity;
   while (true) {
     const std::string piece = bytes_->read_at(offset_, kFilePieceBytes);
-    if (piece.empty()) return true;
+    if (piece.size() < (offset_ == 0 ? 2U : 1U)) return true;  // two bytes say whether it is gzip
     if (!take(piece)) break;
     cut_lines(lines);
   }

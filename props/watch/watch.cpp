@@ -35,11 +35,8 @@ void Watch::read(Entry& entry, std::int64_t now_ns) {
     now.last_event_ns = now_ns;
     return;
   }
-  // A file without a process that writes it, which has not grown for long, is all there is.
-  const bool is_left =
-      !entry.stream.has_spool() && now_ns - now.last_event_ns >= options_.hang_after_ns;
-  now.is_over = now.is_over || entry.stream.is_owner_done() || entry.is_dead ||
-                (now.follower.has_begun() && is_left);
+  // A file without a spool may be written by any program, so only its end record ends it.
+  now.is_over = now.is_over || entry.stream.is_owner_done() || entry.is_dead;
 }
 
 void Watch::tell_fault(Entry& entry, std::int64_t now_ns, std::vector<WatchNews>& out) {

@@ -125,9 +125,9 @@ std::string replay_page(const ReplayReport& report, const ReplayAnswers& answers
                   : is_good                ? "held"
                                            : "findings";
   frame.mood = has_defect ? ReportMood::bad : is_good ? ReportMood::good : ReportMood::open;
-  frame.summary =
-      fmt::format("{} traces: {} ok, {} with findings, {} unreadable; {} causes", summary.traces,
-                  summary.ok, summary.mismatched, summary.unreadable, all.size());
+  frame.summary = fmt::format("{} traces: {} ok, {} with findings, {} unreadable; {} {}",
+                              summary.traces, summary.ok, summary.mismatched, summary.unreadable,
+                              all.size(), all.size() == 1 ? "entry" : "entries");
   if (!all.empty()) {
     const CausePicture picture(report, all.front());
     frame.lanes = picture.lanes();
