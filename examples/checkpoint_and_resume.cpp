@@ -1,5 +1,5 @@
 // A checkpoint after ten steps, and another engine that goes on from it: parameters, optimizer
-// state, loss scale, counters and the learning rate's schedule are as if nothing had happened.
+// state, loss scale, counters and the learning rate's schedule are as without the interruption.
 #include <cstdio>
 #include <cstdlib>
 

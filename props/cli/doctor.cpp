@@ -60,7 +60,7 @@ OrderedJson known_runtimes() {
   return known;
 }
 
-// Switches that decide whether a GPU job repeats bit for bit; the simulator needs none of them.
+// Switches that decide whether a GPU job repeats bit for bit; the simulator does not need them.
 OrderedJson determinism() {
   OrderedJson list = OrderedJson::object();
   for (const char* name : {"CUBLAS_WORKSPACE_CONFIG", "CUDA_LAUNCH_BLOCKING", "NCCL_ALGO",

@@ -25,7 +25,7 @@ class EventFilter {
   // Whether any flag was given.
   bool is_given() const;
 
-  // Kinds were named, so nothing is bookkeeping.
+  // Kinds were named, so no event is bookkeeping.
   bool has_kinds() const { return !kinds_.empty(); }
 
  private:

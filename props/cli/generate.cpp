@@ -19,7 +19,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uint64_t kCapabilityBytesMax = 1U << 20;
-constexpr std::uint64_t kTriesEach = 50;  // of a subject that can do next to nothing
+constexpr std::uint64_t kTriesEach = 50;  // of a subject that can do very little
 
 // A program, and where it comes from.
 struct GeneratedCase {

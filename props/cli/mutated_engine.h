@@ -17,7 +17,7 @@ const char* sibling_for(const std::vector<std::string>& words);
 // The engines of that fault; of "" those without one.
 Result<program::EngineVariant> variant_of_fault(const std::string& id);
 
-// Puts the fault of that id into the cell, with its quirks and policy; "" changes nothing.
+// Puts the fault of that id into the cell, with its quirks and policy; "" has no effect.
 Result<void> set_fault(train::TrainCell& cell, const std::string& id);
 
 }  // namespace zeroproof

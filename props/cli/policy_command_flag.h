@@ -23,7 +23,7 @@ class PolicyCommandFlag {
   std::string policy() const { return running_ ? running_->hello().name : std::string(); }
   MakePolicy make_policy() const;
 
-  // What the policy itself raised since the last call; empty for nothing.
+  // What the policy itself raised since the last call; empty: no error.
   std::string take_exception() { return running_ ? running_->take_exception() : std::string(); }
 
   // " --policy-command '...'", for a line that is pasted; empty without the flag.

@@ -5,7 +5,7 @@
 
 namespace zeroproof {
 
-// The word as a POSIX shell reads it back; left alone when nothing in it is special.
+// The word as a POSIX shell reads it back; left alone without special characters.
 std::string shell_quote(std::string_view word);
 
 }  // namespace zeroproof

@@ -16,7 +16,7 @@ class ModelFlags {
   void declare(Flags& flags);
 
   bool is_given() const { return !model_.empty(); }
-  // An error for a flag that would say nothing without --model.
+  // An error for a flag that has no effect without --model.
   Result<void> check_alone() const;
 
   // What the two kinds of cells share comes from `cell`; the seed is the session's.

@@ -77,7 +77,7 @@ inline constexpr std::string_view kFormerMutation = "museum";
 // In the order of the help page. Static.
 std::span<const VerbInfo> verb_table();
 
-// Null when there is none of that name.
+// Null when no verb has that name.
 const VerbInfo* find_verb(std::string_view name);
 
 // The verb's own flags, then the common ones.

@@ -12,7 +12,7 @@ namespace zeroproof {
 // What one release said to a finding.
 struct ReleaseTrial {
   std::string release;
-  std::optional<subject::Presence> presence;  // nothing: not tried
+  std::optional<subject::Presence> presence;  // empty: not tried
   std::string text;                           // what came, in a line
 };
 

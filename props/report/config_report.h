@@ -14,7 +14,7 @@ struct ConfigReport {
   std::vector<std::string> ignored;  // JSON pointers
 };
 
-// A line a note; keys that nothing reads share a line. Empty without a path.
+// A line a note; keys that are not read share a line. Empty without a path.
 std::string config_text(const ConfigReport& report);
 
 // A report of the command, with the member "config" of docs/reference/output.md; as it is without a

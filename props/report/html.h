@@ -6,7 +6,7 @@
 
 namespace zeroproof {
 
-// The picture as one HTML page that needs nothing else (docs/how-to/make_reports.md): lanes to
+// The picture as one self-contained HTML page (docs/how-to/make_reports.md): lanes to
 // zoom, pan, search and filter, the findings with their events. Equal pictures give equal bytes.
 std::string picture_html(const Picture& picture);
 

@@ -9,7 +9,7 @@ namespace zeroproof {
 enum class FindingLevel : std::uint8_t { error, warning };
 
 // A finding as tools outside read it: what rule, where in which file. The common input of SARIF,
-// annotations and pictures; every verb and the museum turn their own findings into it. Plain data;
+// annotations and pictures; every verb turns its own findings into it. Plain data;
 // an empty string or a zero means that there is none.
 struct LocatedFinding {
   std::string rule;       // stable id: "epilogue.once_after_last_hook", "queue.order"

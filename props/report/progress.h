@@ -14,7 +14,7 @@ namespace zeroproof {
 enum class ProgressMode {
   automatic,  // redraws on a terminal, lines otherwise
   lines,      // a line after two seconds and every five
-  none,       // nothing at all
+  none,       // no output
 };
 
 // "auto", "line" or "none".
@@ -30,7 +30,7 @@ struct ProgressView {
   std::uint64_t depth = 0;
   std::optional<std::uint64_t> states = {};
   std::optional<std::uint64_t> unique = {};
-  std::uint64_t unique_of = 0;  // for their share; 0: not told
+  std::uint64_t unique_of = 0;  // for their share; 0: not known
   std::optional<std::pair<std::uint64_t, std::uint64_t>> sometimes = {};  // reached, of how many
   std::uint64_t findings = 0;
   std::optional<std::uint64_t> hangs = {};
@@ -52,7 +52,7 @@ class ProgressLine {
  public:
   explicit ProgressLine(ProgressMode mode, ProgressOutput output = standard_error_output());
 
-  // Cheap when nothing is due: `make_view` is called only when a line will be written.
+  // Cheap when no line is due: `make_view` is called only when a line will be written.
   template <class MakeView>
   void update(MakeView make_view) {
     if (is_due()) draw(make_view());
@@ -61,7 +61,7 @@ class ProgressLine {
   // A line that stays, above the progress.
   void say(const std::string& line);
 
-  // The last line, also after Ctrl-C. Nothing is written after it.
+  // The last line, also after Ctrl-C. It is the last output.
   void finish(const ProgressView& view);
 
   // The text of the line, without line end.

@@ -15,7 +15,7 @@ namespace zeroproof {
 namespace {
 
 constexpr std::size_t kStructureLinesMax = 3;
-constexpr std::size_t kTracesShown = 24;  // one by one; more are told in groups
+constexpr std::size_t kTracesShown = 24;  // one by one; more are reported in groups
 constexpr std::size_t kTableLines = 38;
 constexpr std::size_t kRunsShown = 6;
 constexpr std::size_t kFindingColumns = 480;  // of one finding's text

@@ -18,7 +18,7 @@ struct Step {
   std::string words;
 };
 
-// The rank stands behind the last of these words.
+// The rank stands after the last of these words.
 Step step_of(const std::string& words, std::string_view before) {
   Step step{.words = words};
   const std::size_t at = words.rfind(before);

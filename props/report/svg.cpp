@@ -202,7 +202,7 @@ class Chart {
     for (const auto& [track, lane] : lanes_) put_text("head", lane.x - 5, head_ + 14, lane.title);
   }
 
-  // Graph tasks and recomputes as boxes behind their events, outer ones first.
+  // Graph tasks and recomputes as boxes under their events, outer ones first.
   void draw_spans() {
     for (const PictureBar& bar : picture_.bars) {
       const bool is_recompute = bar.category == PictureCategory::recompute;

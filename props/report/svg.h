@@ -13,7 +13,7 @@ struct SvgOptions {
 };
 
 // The picture as a swim-lane chart that stands still: time runs down, a lane a rank and thread,
-// broken rules marked and told. For a finding of some dozen events; equal pictures give equal
+// broken rules marked and named. For a finding of some dozen events; equal pictures give equal
 // bytes. Light and dark follow the reader's settings.
 std::string picture_svg(const Picture& picture, const SvgOptions& options = {});
 

@@ -16,7 +16,7 @@ struct ReportPage {
 
 // index.html, and a page for everything that was found: an exploration that falsified properties
 // (its orders as charts), a trace with findings (its lanes). They link to one another by relative
-// paths and need nothing else.
+// paths and are self-contained.
 std::vector<ReportPage> verify_pages(const VerifyReport& report);
 
 // What makes verify fail: differences from what is expected. Upstream's known defects are none.

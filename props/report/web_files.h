@@ -18,7 +18,7 @@ std::span<const WebFile> web_files();
 // The text of the file that has this name; a mistake of ours when there is none.
 std::string_view web_file(std::string_view name);
 
-// A document of its own that loads nothing: head with this title and style, then the body.
+// A self-contained document: head with this title and style, then the body.
 std::string html_document(std::string_view title, std::string_view style, std::string_view body);
 
 // Text inside HTML, also in quoted attributes.

@@ -171,7 +171,7 @@ void ChildProcess::look(int wait_ms) {
 void ChildProcess::send() {
   const ssize_t sent = ::write(ends_[0], to_send_.data(), to_send_.size());
   if (sent > 0) to_send_.erase(0, static_cast<std::size_t>(sent));
-  // Whoever reads no more has ended, or will be late.
+  // A reader that stopped has ended, or will be late.
   if (sent < 0 && errno != EAGAIN && errno != EINTR) to_send_.clear();
 }
 

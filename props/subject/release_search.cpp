@@ -57,7 +57,7 @@ std::vector<std::size_t> ReleaseSearch::known() const {
   return places;
 }
 
-// The untried one nearest to the middle; nothing where all between were tried.
+// The untried one nearest to the middle; none where all between were tried.
 std::optional<std::size_t> ReleaseSearch::middle_of(std::size_t before, std::size_t after) const {
   std::optional<std::size_t> best;
   const auto distance = [&](std::size_t at) {

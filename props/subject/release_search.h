@@ -26,7 +26,7 @@ struct PresenceChange {
 // agree stay unseen.
 class ReleaseSearch {
  public:
-  // Called once a release, by its place. Nothing: the search ends there.
+  // Called once a release, by its place. Empty: the search ends there.
   using Try = std::function<std::optional<Presence>(std::size_t)>;
 
   ReleaseSearch(std::size_t count, Try try_release)
@@ -36,7 +36,7 @@ class ReleaseSearch {
   // the search was ended.
   bool run(std::optional<std::size_t> found_in);
 
-  // By place; nothing where none was tried.
+  // By place; empty where no release was tried.
   const std::vector<std::optional<Presence>>& tried() const { return tried_; }
   // In their order.
   std::vector<PresenceChange> changes() const;

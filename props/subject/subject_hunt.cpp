@@ -10,7 +10,7 @@ namespace zeroproof::subject {
 namespace {
 
 constexpr std::uint64_t kSavePeriod = 20;     // cases between two writes of the progress
-constexpr std::uint64_t kSkippedMax = 2'000;  // in a row: the subject can do next to nothing
+constexpr std::uint64_t kSkippedMax = 2'000;  // in a row: the subject can do very little
 constexpr int kRefusedMax = 20;               // in a row
 constexpr int kRenamedMax = 3;                // programs of a group that are made small
 

@@ -58,7 +58,7 @@ struct HuntWatch {
 // thread-safe.
 class SubjectHunt {
  public:
-  // `folder` may be null: nothing is kept. All of them outlive it.
+  // `folder` may be null: findings are not kept. All of them outlive it.
   SubjectHunt(SubjectProcess& subject, const SubjectCases& cases, const FindingFolder* folder,
               const HuntOptions& options, HuntWatch watch)
       : subject_(subject),
@@ -122,7 +122,7 @@ class SubjectHunt {
   std::map<std::string, std::pair<program::Program, Verdict>> others_;
 };
 
-// How often a program has the signature of its finding, in so many runs. Nothing of the finding is
+// How often a program has the signature of its finding, in so many runs. No part of the finding is
 // changed; `verdict` is the last one.
 struct Repetition {
   int runs = 0;

@@ -55,7 +55,7 @@ class SubjectProcess {
   const Hello& hello() const { return hello_; }
 
   // Runs a program beside plain PyTorch; or skips one that may show a known finding. A dead subject
-  // is a crash, a silent one a hang. An error: its answer is none of the protocol, or it cannot be
+  // is a crash, a silent one a hang. An error: its answer is not of the protocol, or it cannot be
   // started again.
   Result<Verdict> compare(const program::Program& program,
                           KnownCauses known_causes = KnownCauses::run);

@@ -12,7 +12,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t kShownAnswer = 120;  // bytes of what is no answer
 
-// A member where it is text, else nothing.
+// A member where it is text, else empty.
 std::string text_in(const OrderedJson& document, const char* key) {
   const auto at = document.find(key);
   return at != document.end() && at->is_string() ? at->get<std::string>() : std::string();

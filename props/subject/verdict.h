@@ -62,7 +62,7 @@ struct Verdict {
   std::optional<KnownFinding> known = std::nullopt;
   std::string detail;  // why it was refused
 
-  // What findings are told apart by: an unknown cause is not one that has the same signature and is
+  // What distinguishes findings: an unknown cause is not one that has the same signature and is
   // known.
   std::string group() const { return known ? signature + " = " + known->name : signature; }
 

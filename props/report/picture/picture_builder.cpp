@@ -207,7 +207,7 @@ void PictureBuilder::State::leave_open(Process& process) {
   process.spans.leave_open(last, draft);
 }
 
-// Several sources with one rank are told apart by their names.
+// Several sources with one rank are distinguished by their names.
 void PictureBuilder::State::name_processes() {
   std::map<std::string, int> uses;
   for (const PictureProcess& process : draft.picture.processes) ++uses[process.title];

@@ -29,7 +29,7 @@ class Orderer {
         }
       }
       if (has_moved) continue;
-      Queue* first = nullptr;  // all wait: the one that is behind goes on
+      Queue* first = nullptr;  // all wait: the last one goes on
       for (Queue& queue : queues_) {
         if (!queue.is_empty() && (first == nullptr || queue.tick < first->tick)) first = &queue;
       }

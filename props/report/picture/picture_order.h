@@ -13,7 +13,7 @@ struct PictureCollective {
 };
 
 // Gives each event its tick: a place that all processes share. Within a process ticks grow by one
-// an event; a completion stands behind every issue of its collective. Where ranks diverged so far
+// an event; a completion stands after every issue of its collective. Where ranks diverged so far
 // that this cannot be, what waits goes on regardless.
 void order_picture(Picture& picture, const std::vector<PictureCollective>& collectives);
 

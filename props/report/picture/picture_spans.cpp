@@ -60,7 +60,7 @@ void PictureSpans::complete(const HookEvent& event, std::uint32_t id, PictureDra
   collectives_.erase(open);
 }
 
-// Gathers of a parameter that is gathered already change nothing.
+// Gathers of a parameter that is gathered already have no effect.
 void PictureSpans::begin_gather(NameId param, std::uint32_t id, const NameTable& names,
                                 PictureDraft& draft) {
   if (gathers_.contains(param) || residents_.contains(param)) return;

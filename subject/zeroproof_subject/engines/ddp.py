@@ -39,7 +39,7 @@ def make(job: Job, **options) -> DdpEngine:
 
 
 def prepare() -> None:
-    """Nothing beyond torch."""
+    """Imports no more than torch."""
 
 
 def versions() -> dict[str, str]:
