@@ -125,6 +125,7 @@ class History:
 
     def _end_windows(self) -> None:
         for engine in self.ends:
+            self.ever.add("earlier window")
             left = self.windows[engine].tensor_backwards
             self.windows[engine] = Window(tensor_backwards=left)
         self.ends.clear()
@@ -250,6 +251,12 @@ class History:
     def _do_drop(self, it: Part, blocks: tuple[str, ...]) -> None:
         for one in self.values.get(it["value"], ()):
             one.is_open = False
+
+    def _do_save(self, it: Part, blocks: tuple[str, ...]) -> None:
+        self._add(it["engine"], "save")
+
+    def _do_load(self, it: Part, blocks: tuple[str, ...]) -> None:
+        self._add(it["engine"], "load")
 
     def _do_raise(self, it: Part, blocks: tuple[str, ...]) -> None:
         self.ever.add("raise")

@@ -7,6 +7,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -35,6 +36,15 @@ NUMBERS = itertools.count()  # of engines
 ALIGNMENT = 64  # elements: where the distributed optimizer lets a parameter begin
 
 
+@dataclass(frozen=True)
+class Saved:
+    """A checkpoint: where its files begin, and what no file says."""
+
+    path: str
+    micro_batches: int
+    has_state: bool
+
+
 class MegatronEngine:
     """A training loop as megatron.training has it, around a model that is whole on every rank.
 
@@ -60,7 +70,7 @@ class MegatronEngine:
         self.has_state = False  # of the optimizer
         self.user_blocks = 0  # no_sync() of the user, open now
         self.unsynced = contextlib.ExitStack()  # Megatron's no_sync(), while it is open
-        self.saved: dict[str, tuple[int, bool]] = {}
+        self.saved: dict[str, Saved] = {}
         self.folder = os.path.join(os.environ["ZEROPROOF_FOLDER"], f"engine{next(NUMBERS)}")
         self.set_sync()
 
@@ -181,23 +191,25 @@ class MegatronEngine:
     def optimizer_state(self) -> dict[str, dict[str, Tensor]]:
         """Of each trained parameter, whole."""
         keys = state_keys(self.settings) if self.has_state else ()
-        return {
-            name: {key: self.state_of(it, key) for key in keys}
-            for name, it in self.trained().items()
-        }
+        states: dict[str, dict[str, Tensor]] = {}
+        for name, parameter in self.trained().items():
+            found = {key: self.state_of(parameter, key) for key in keys}
+            states[name] = {key: it for key, it in found.items() if it is not None}
+        return states
 
-    def state_of(self, parameter: torch.nn.Parameter, key: str) -> Tensor:
+    def state_of(self, parameter: torch.nn.Parameter, key: str) -> Tensor | None:
         """From the shards of all ranks."""
         inner = self.optimizer.chained_optimizers[0]
         if not self.options["use_distributed_optimizer"]:
             main = getattr(parameter, "main_param", parameter)
-            return inner.optimizer.state[main][key].detach().clone()
+            value = inner.optimizer.state[main].get(key)
+            return None if value is None else value.detach().clone()
         flat = torch.zeros(parameter.numel(), dtype=torch.float32)
         if parameter in inner.model_param_gbuf_map:
             group, order = inner.model_param_group_index_map[parameter]
             shard = inner.optimizer.param_groups[group]["params"][order]
             part = inner._get_model_param_range_map(parameter)["param"]
-            flat[part.start : part.end] = inner.optimizer.state[shard][key]
+            flat[part.start : part.end] = inner.optimizer.state[shard].get(key, 0)
         dist.all_reduce(flat)
         return flat.view(parameter.shape)
 
@@ -206,24 +218,25 @@ class MegatronEngine:
     def save(self, tag: str) -> None:
         """The model and the optimizer as megatron.training saves them in its torch format."""
         self.finish_gathers()
-        os.makedirs(self.folder, exist_ok=True)
-        torch.save(
-            {"model": self.module.state_dict(), "optimizer": self.optimizer.state_dict()},
-            f"{self.folder}/{tag}.{self.job.rank}",
+        saved = self.saved[tag] = Saved(
+            f"{self.folder}.{len(self.saved)}", self.micro_batches, self.has_state
         )
+        model, optimizer = self.module.state_dict(), self.optimizer.state_dict()
         if self.options["use_distributed_optimizer"]:
-            self.optimizer.save_parameter_state(f"{self.folder}/{tag}.state")
-        self.saved[tag] = self.micro_batches, self.has_state
+            self.optimizer.save_parameter_state(f"{saved.path}.state")
+        states = {"model": model, "optimizer": optimizer}
+        torch.save(states, f"{saved.path}.rank{self.job.rank}")
 
     def load(self, tag: str) -> None:
         """The reverse, in the same order."""
         self.finish_gathers()
-        states = torch.load(f"{self.folder}/{tag}.{self.job.rank}", weights_only=False)
+        saved = self.saved[tag]
+        states = torch.load(f"{saved.path}.rank{self.job.rank}", weights_only=False)
         self.module.load_state_dict(states["model"])
         self.optimizer.load_state_dict(states["optimizer"])
         if self.options["use_distributed_optimizer"]:
-            self.optimizer.load_parameter_state(f"{self.folder}/{tag}.state")
-        self.micro_batches, self.has_state = self.saved[tag]
+            self.optimizer.load_parameter_state(f"{saved.path}.state")
+        self.micro_batches, self.has_state = saved.micro_batches, saved.has_state
         self.set_sync()
 
     def finish_gathers(self) -> None:
@@ -366,10 +379,38 @@ CONFIG: dict[str, Any] = {
 }
 
 
+EXCEPTIONS: dict[str, Any] = {
+    "catch": {},
+    "raise": {},
+    "hook": {"at": ["forward", "gradient", "loss"], "module": True, "body": ["raise"]},
+}
+
+
 def capabilities(options: dict) -> dict:
     """Of the options: what a configuration of Megatron-core takes."""
     chosen = OPTIONS | options
     config = dict(CONFIG)
+    document = capability.document("megatron", versions(), config=config, blocks=["no_sync"])
+    statements = document["statements"]
+    statements |= {**EXCEPTIONS, "call_module": {}, "transform": {}}
+    statements["forward"]["expert"] = True
+    document["modules"]["experts"] = {}
     if chosen["use_distributed_optimizer"]:
         config["/optimizer/type"] = ["Adam", "AdamW"]  # "Only Adam … currently supported"
-    return capability.document("megatron", versions(), config=config, blocks=["no_sync"])
+    else:
+        # The other one's state_dict() asserts that each rank has stepped a parameter of its own.
+        statements |= {"save": {}, "load": {}}
+    if chosen["overlap_grad_reduce"]:
+        need_all_gradients(document)
+    return document
+
+
+def need_all_gradients(document: dict) -> None:
+    """finish_grad_sync() asserts that each parameter of a bucket has had its gradient."""
+    del document["model"]["heads"]
+    for kind in ("skip", "call_module"):
+        del document["statements"][kind]
+    for member in ("skips", "expert"):
+        del document["statements"]["forward"][member]
+    for kind in ("unused", "experts"):
+        del document["modules"][kind]
