@@ -223,6 +223,7 @@ class History:
         backwards = [kind for kind in window.kinds if "backward" in kind]
         if backwards:
             self._add(it["engine"], "zero_grad after a backward")
+            self.ever.add("earlier window")
         if backwards[-1:] == ["no_sync backward"]:
             self._add(it["engine"], "zero_grad after no_sync")
         window.kinds.append("zero_grad")

@@ -12,6 +12,7 @@ BY_HAND = {"backward": {"value": "g", "retain_graph": True}}
 BY_HAND_TWICE = "second tensor backward without a forward"
 ON_RANK_1 = {"module": "ck", "rank": 1}
 SUM = {"sum": {"values": ["g", "h"], "as": "s"}}
+LOAD = {"load": {"engine": "a", "tag": "t"}}
 TRANSFORM = {"transform": {"engine": "a", "kind": "grad"}}
 REENTRANT = [{"name": "ck", "checkpoint": {"body": []}}]
 
@@ -70,6 +71,11 @@ CASES = [
     ([forward("g"), forward("h"), SUM, backward("s")], "body/3/backward", "nothing", "engine backward of a sum"),
     ([forward("g", skips=[ON_RANK_1]), KEPT], "body/1/backward", "nothing", "skipped modules on one rank"),
     ([TRANSFORM, STEP], "body/1/step", "nothing", "transform"),
+    ([forward("g"), KEPT, STEP], "body/2/step", "backward", "no ever earlier window"),
+    ([forward("g"), KEPT, STEP, backward("g")], "body/3/backward", "nothing", "ever earlier window"),
+    ([forward("g"), KEPT, ZERO_GRAD, STEP], "body/3/step", "zero_grad", "ever earlier window"),
+    ([forward("g"), ZERO_GRAD, STEP], "body/2/step", "zero_grad", "no ever earlier window"),
+    ([LOAD, STEP], "body/1/step", "nothing", "ever load"),
     ([forward("g"), backward("g"), STEP], "end", "backward", "reentrant checkpoint"),
 ]
 

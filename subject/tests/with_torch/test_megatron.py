@@ -91,9 +91,10 @@ class MegatronTest(unittest.TestCase):
         self.assert_equal([program], use_distributed_optimizer=False)
 
     def test_a_checkpoint_of_the_distributed_optimizer_is_not_loaded(self):
-        body = [*ONE, STEP, SAVE, LOAD]
-        self.assert_known("load_of_fp32", small(body))
-        self.assert_known("load_of_torch_adam", small(body, bf16={"enabled": True}))
+        program = document(ranks=2, modules=THREE_PARAMETERS, body=[*ONE, STEP, SAVE, LOAD])
+        self.assert_known("load_of_fp32", program)
+        of_bf16 = {**program, "config": {**program["config"], "bf16": {"enabled": True}}}
+        self.assert_known("load_of_torch_adam", of_bf16)
         self.assert_known("state_dict_without_state", small([SAVE]))
 
     def test_a_backward_more_than_in_the_first_window_is_lost(self):
