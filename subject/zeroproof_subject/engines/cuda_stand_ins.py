@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 
 def apply() -> None:
-    """For this process. A second call changes nothing."""
+    """For this process; it may be called again."""
     if hasattr(torch.Tensor.type, "of_cpu"):
         return
     for name in FACTORIES:
