@@ -16,6 +16,16 @@ FACTORIES = ("tensor", "zeros", "empty")
 CPU = torch.device("cpu")
 
 
+class Stream:
+    """A stream of a CPU, whose work is done before anything can wait for it."""
+
+    def wait_event(self, event: object) -> None:
+        """There is no need to."""
+
+    def wait_stream(self, stream: Stream) -> None:
+        """There is no need to."""
+
+
 def apply() -> None:
     """For this process; it may be called again."""
     if hasattr(torch.Tensor.type, "of_cpu"):
@@ -23,6 +33,7 @@ def apply() -> None:
     for name in FACTORIES:
         setattr(torch, name, on_cpu(getattr(torch, name)))
     torch.cuda.current_device = lambda: CPU
+    torch.cuda.current_stream = Stream  # 0.19.2 asks for it, 0.16.1 does not
     torch.Tensor.type = with_cuda_name(torch.Tensor.type)
     torch.Tensor.cuda = lambda tensor, *arguments, **options: tensor
 

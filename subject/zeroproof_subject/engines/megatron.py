@@ -345,8 +345,7 @@ def make(job: Job, **options: Any) -> MegatronEngine:
     """An engine for a job. The process groups are made with a process's first engine."""
     from megatron.core import parallel_state
 
-    if not torch.cuda.is_available():
-        cuda_stand_ins.apply()
+    cuda_stand_ins.apply()  # ranks are on CPUs
     if not parallel_state.is_initialized():
         parallel_state.initialize_model_parallel()
     return MegatronEngine(job, OPTIONS | options)
