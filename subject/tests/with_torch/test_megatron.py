@@ -2,6 +2,10 @@
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -123,6 +127,33 @@ class MegatronTest(unittest.TestCase):
         program = document(ranks=2, config=config, modules=EXTERNAL, body=body)
         self.assert_known("gather_by_owner", program, overlap_param_gather=True)
         self.assert_equal([program])
+
+    def test_a_script_shows_a_difference_and_its_cause(self):
+        config = {"optimizer": {"type": "SGD", "params": {}}, "gradient_clipping": 0.75}
+        body = [*ONE, STEP, *ONE, *ONE, STEP]
+        program = document(ranks=2, config=config, modules=THREE_PARAMETERS, body=body)
+        program["engines"][0]["parameter_groups"] = 2
+        options = {"overlap_grad_reduce": True, "use_distributed_optimizer": False}
+        comparison = Comparison(Subject("megatron", options))
+        self.addCleanup(comparison.end)
+        text = comparison.script(program)
+        self.assertNotIn("import zeroproof", text)
+        self.assertEqual(run(text)[0], 1)
+        code, printed = run(text.replace("overlap_grad_reduce=True, ", ""))
+        self.assertEqual(code, 0, printed)
+
+
+def run(text):
+    """The script's exit code and what it prints, with Megatron-core alone on the path."""
+    site = Path(next(iter(importlib.util.find_spec("megatron").submodule_search_locations))).parent
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "finding.py"
+        path.write_text(text)
+        done = subprocess.run(
+            [sys.executable, path], env=environment, capture_output=True, text=True, timeout=600
+        )
+    return done.returncode, done.stdout + done.stderr
 
 
 if __name__ == "__main__":

@@ -53,18 +53,19 @@ class MegatronEngine:
     """
 
     def __init__(self, job: Job, options: dict[str, Any]) -> None:
-        from megatron.core.distributed import DistributedDataParallel
+        from megatron.core.distributed import (
+            DistributedDataParallel,
+            DistributedDataParallelConfig,
+        )
 
         self.job = job
         self.settings = job.settings
         self.options = options
-        self.dtype = dtype_of(job.config)
-        job.model.to(self.dtype)
-        self.module = DistributedDataParallel(
-            transformer_config(), ddp_config(options, job.config), job.model
-        )
+        job.model.to(dtype_of(job.config))
+        config = DistributedDataParallelConfig(**ddp_members(options, job.config))
+        self.module = DistributedDataParallel(transformer_config(), config, job.model)
         self.module.broadcast_params()
-        self.optimizer = make_optimizer(self.module, job, options, self.dtype)
+        self.optimizer = make_optimizer(self.module, job, options)
         self.micro_batches = 0
         self.is_reduced = False  # finish_grad_sync() was called in this window
         self.has_state = False  # of the optimizer
@@ -279,30 +280,30 @@ def transformer_config() -> Any:
     return TransformerConfig(num_layers=1, hidden_size=2, num_attention_heads=1)
 
 
-def ddp_config(options: dict[str, Any], config: dict[str, Any]) -> Any:
-    """The engine's options, under Megatron's names."""
-    from megatron.core.distributed import DistributedDataParallelConfig
-
+def ddp_members(options: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """Of DistributedDataParallelConfig: the engine's options."""
     default = ALIGNMENT + 1 if options["use_distributed_optimizer"] else 4
     kind = config.get("data_types", {}).get("grad_accum_dtype")
-    return DistributedDataParallelConfig(
-        **{**options, "bucket_size": options["bucket_size"] or default},
-        grad_reduce_in_fp32=kind == "fp32",
-    )
+    return {
+        **options,
+        "bucket_size": options["bucket_size"] or default,
+        "grad_reduce_in_fp32": kind == "fp32",
+    }
 
 
-def optimizer_config(job: Job, options: dict[str, Any], dtype: torch.dtype) -> Any:
-    """The program's optimizer, under Megatron's names."""
-    from megatron.core.optimizer import OptimizerConfig
-
-    name, arguments = optimizer_kind(job.settings)
-    scaler = job.config.get("fp16", {}) if dtype is torch.float16 else {}
+def optimizer_members(
+    settings: Settings, options: dict[str, Any], config: dict[str, Any]
+) -> dict[str, Any]:
+    """Of OptimizerConfig: the program's optimizer."""
+    name, arguments = optimizer_kind(settings)
+    dtype = dtype_of(config)
+    scaler = config.get("fp16", {}) if dtype is torch.float16 else {}
     members: dict[str, Any] = {
         "optimizer": "sgd" if name == "SGD" else "adam",
         "lr": arguments["lr"],
         "min_lr": 0.0,
         "weight_decay": arguments["weight_decay"],
-        "clip_grad": job.settings.clipping,
+        "clip_grad": settings.clipping,
         "decoupled_weight_decay": name == "AdamW",
         "bf16": dtype is torch.bfloat16,
         "fp16": dtype is torch.float16,
@@ -313,18 +314,21 @@ def optimizer_config(job: Job, options: dict[str, Any], dtype: torch.dtype) -> A
         "overlap_param_gather": options["overlap_param_gather"],
     }
     if name == "SGD":
-        members["sgd_momentum"] = arguments["momentum"]
-    else:
-        members["adam_beta1"], members["adam_beta2"] = arguments["betas"]
-        members["adam_eps"] = arguments["eps"]
-    return OptimizerConfig(**members)
+        return members | {"sgd_momentum": arguments["momentum"]}
+    beta1, beta2 = arguments["betas"]
+    return members | {"adam_beta1": beta1, "adam_beta2": beta2, "adam_eps": arguments["eps"]}
 
 
-def make_optimizer(module: Any, job: Job, options: dict[str, Any], dtype: torch.dtype) -> Any:
+def make_optimizer(module: Any, job: Job, options: dict[str, Any]) -> Any:
     """get_megatron_optimizer, with a group for each of the job's."""
-    from megatron.core.optimizer import ParamKey, ParamPredicate, get_megatron_optimizer
+    from megatron.core.optimizer import (
+        OptimizerConfig,
+        ParamKey,
+        ParamPredicate,
+        get_megatron_optimizer,
+    )
 
-    config = optimizer_config(job, options, dtype)
+    config = OptimizerConfig(**optimizer_members(job.settings, options, job.config))
     overrides = {}
     for at, group in enumerate(job.groups[1:], start=1):
         members = frozenset(map(id, group))
