@@ -283,11 +283,11 @@ def transformer_config() -> Any:
 def ddp_members(options: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     """Of DistributedDataParallelConfig: the engine's options."""
     default = ALIGNMENT + 1 if options["use_distributed_optimizer"] else 4
-    kind = config.get("data_types", {}).get("grad_accum_dtype")
     return {
         **options,
         "bucket_size": options["bucket_size"] or default,
-        "grad_reduce_in_fp32": kind == "fp32",
+        # As megatron.training has it for bf16; sums of 16 bits would be rounded.
+        "grad_reduce_in_fp32": dtype_of(config) is not torch.float32,
     }
 
 
@@ -374,7 +374,6 @@ CONFIG: dict[str, Any] = {
     **{key: rule for key, rule in capability.CONFIG.items() if key != "/optimizer/params"},
     **{f"/optimizer/params/{key}": True for key in ("lr", "betas", "eps", "adam_w_mode")},
     "/optimizer/params/weight_decay": True,
-    "/data_types/grad_accum_dtype": True,
     "/bf16/enabled": True,
     "/fp16/enabled": True,
     "/fp16/loss_scale": True,
