@@ -80,7 +80,7 @@ class MegatronScript(TorchScript):
         from megatron.core.distributed import DistributedDataParallelConfig
         from megatron.core.optimizer import OptimizerConfig
 
-        from zeroproof_subject.engines.megatron import ddp_members, optimizer_members
+        from zeroproof_subject.engines.megatron_config import ddp_members, optimizer_members
 
         ddp = ddp_members(self.options, self.program.config)
         members = optimizer_members(self.settings, self.options, self.program.config)
