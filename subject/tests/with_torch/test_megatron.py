@@ -9,6 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import torch
 from documents import STEP, backward, document, forward
 from zeroproof_subject.subject import Comparison, Subject
 
@@ -121,6 +122,10 @@ class MegatronTest(unittest.TestCase):
         program = document(ranks=2, config=config, modules=EXTERNAL, body=body)
         self.assert_known("gather_by_owner", program, overlap_param_gather=True)
         self.assert_equal([program])
+
+    def test_stand_ins_are_in_ranks_of_megatron_alone(self):
+        self.assert_equal([small([*ONE, STEP])])
+        self.assertFalse(hasattr(torch.Tensor.type, "of_cpu"))
 
     def test_a_script_shows_a_difference_and_its_cause(self):
         config = {"optimizer": {"type": "SGD", "params": {}}, "gradient_clipping": 0.75}
