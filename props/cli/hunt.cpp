@@ -42,8 +42,9 @@ Result<std::int64_t> seconds_of(const std::string& text, std::string_view flag) 
 class HuntVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_value("engine", engine_,
-                    {"NAME", "ddp, fsdp2, deepspeed, or package.module:make of your own"});
+    flags.add_value(
+        "engine", engine_,
+        {"NAME", "ddp, fsdp2, deepspeed, megatron, or package.module:make of your own"});
     flags.add_value("stage", stage_, {"N", "deepspeed: short for --set stage=N"});
     flags.add_list("set", settings_, {"NAME=VALUE", "an option of the engine"});
     flags.add_value("python", python_, {"PATH", "a Python with PyTorch (default python3)"});

@@ -125,6 +125,7 @@ class History:
 
     def _end_windows(self) -> None:
         for engine in self.ends:
+            self.ever.add("earlier window")
             left = self.windows[engine].backwards_of_forward
             self.windows[engine] = Window(backwards_of_forward=left)
         self.ends.clear()
@@ -224,6 +225,7 @@ class History:
         backwards = [kind for kind in window.kinds if "backward" in kind]
         if backwards:
             self._add(it["engine"], "zero_grad after a backward")
+            self.ever.add("earlier window")
         if backwards[-1:] == ["no_sync backward"]:
             self._add(it["engine"], "zero_grad after no_sync")
         window.kinds.append("zero_grad")
@@ -252,6 +254,12 @@ class History:
     def _do_drop(self, it: Part, blocks: tuple[str, ...]) -> None:
         for one in self.values.get(it["value"], ()):
             one.is_open = False
+
+    def _do_save(self, it: Part, blocks: tuple[str, ...]) -> None:
+        self._add(it["engine"], "save")
+
+    def _do_load(self, it: Part, blocks: tuple[str, ...]) -> None:
+        self._add(it["engine"], "load")
 
     def _do_raise(self, it: Part, blocks: tuple[str, ...]) -> None:
         self.ever.add("raise")

@@ -11,10 +11,18 @@ from zeroproof_subject.compare import Difference, tolerance_of
 from zeroproof_subject.contributions import MOST
 from zeroproof_subject.history import statements
 from zeroproof_subject.program import Model, Part, Program
-from zeroproof_subject.script_engines import ENGINES
+from zeroproof_subject.script_engines import DdpScript, DeepSpeedScript, FsdpScript
+from zeroproof_subject.script_megatron import MegatronScript
 from zeroproof_subject.script_modules import REFERRING, ModelScript, NoScript
 from zeroproof_subject.settings import Settings
 from zeroproof_subject.signature import FAILURES
+
+ENGINES = {
+    "ddp": DdpScript,
+    "fsdp2": FsdpScript,
+    "deepspeed": DeepSpeedScript,
+    "megatron": MegatronScript,
+}
 
 HEAD = '''"""{title}
 

@@ -236,6 +236,3 @@ def groups_of(count: int) -> str:
     if count <= 1:
         return "parameters"
     return f"[{{'params': parameters[at::{count}]}} for at in range({count})]"
-
-
-ENGINES = {"ddp": DdpScript, "fsdp2": FsdpScript, "deepspeed": DeepSpeedScript}

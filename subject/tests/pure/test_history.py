@@ -13,6 +13,7 @@ BY_HAND_TWICE = "tensor backward after another without a forward"
 BY_HAND_AGAIN = "tensor backward of a forward again"
 ON_RANK_1 = {"module": "ck", "rank": 1}
 SUM = {"sum": {"values": ["g", "h"], "as": "s"}}
+LOAD = {"load": {"engine": "a", "tag": "t"}}
 TRANSFORM = {"transform": {"engine": "a", "kind": "grad"}}
 REENTRANT = [{"name": "ck", "checkpoint": {"body": []}}]
 
@@ -74,6 +75,11 @@ CASES = [
     ([forward("g"), forward("h"), SUM, backward("s")], "body/3/backward", "nothing", "engine backward of a sum"),
     ([forward("g", skips=[ON_RANK_1]), KEPT], "body/1/backward", "nothing", "skipped modules on one rank"),
     ([TRANSFORM, STEP], "body/1/step", "nothing", "transform"),
+    ([forward("g"), KEPT, STEP], "body/2/step", "backward", "no ever earlier window"),
+    ([forward("g"), KEPT, STEP, backward("g")], "body/3/backward", "nothing", "ever earlier window"),
+    ([forward("g"), KEPT, ZERO_GRAD, STEP], "body/3/step", "zero_grad", "ever earlier window"),
+    ([forward("g"), ZERO_GRAD, STEP], "body/2/step", "zero_grad", "no ever earlier window"),
+    ([LOAD, STEP], "body/1/step", "nothing", "ever load"),
     ([forward("g"), backward("g"), STEP], "end", "backward", "reentrant checkpoint"),
 ]
 

@@ -12,9 +12,13 @@ FOLDER = Path(__file__).resolve().parents[1] / "public_issues"
 ROWS = json.loads((FOLDER / "index.json").read_text())
 
 
+# Whose release a row names; of the others it is PyTorch.
+PACKAGES = {"deepspeed": "deepspeed", "megatron": "megatron-core"}
+
+
 def is_here(row):
     """Whether the engine's release is installed."""
-    name = "deepspeed" if row["engine"] == "deepspeed" else "torch"
+    name = PACKAGES.get(row["engine"], "torch")
     try:
         versions = engines.load(row["engine"]).versions()
     except ImportError:
@@ -24,8 +28,7 @@ def is_here(row):
 
 class PublicIssuesTest(unittest.TestCase):
     def verdict_of(self, row):
-        options = {"stage": row["stage"]} if "stage" in row else {}
-        comparison = Comparison(Subject(row["engine"], options))
+        comparison = Comparison(Subject(row["engine"], row.get("options", {})))
         self.addCleanup(comparison.end)
         return comparison.run(json.loads((FOLDER / row["program"]).read_text()))
 

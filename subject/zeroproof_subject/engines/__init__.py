@@ -11,6 +11,7 @@ MODULES = {
     "ddp": "zeroproof_subject.engines.ddp",
     "fsdp2": "zeroproof_subject.engines.fsdp2",
     "deepspeed": "zeroproof_subject.engines.deepspeed",
+    "megatron": "zeroproof_subject.engines.megatron",
 }
 
 
