@@ -91,6 +91,19 @@ HAZARDS = [
     ),
     ("h3", (3,), program([*TWO_FORWARDS, backward("g"), backward("h"), STEP])),
     ("h4", (1, 2), program([*TWO_FORWARDS, backward("g"), backward("h"), STEP])),
+    (
+        "initial_step",
+        (0,),
+        document(
+            config={
+                "bf16": {"enabled": True},
+                "optimizer": {"type": "Adam", "params": {"lr": 0.125}},
+            },
+            modules=[{"name": "l0", "custom": {"shape": [1]}}],
+            body=micro_batch(),
+        ),
+    ),
+    ("clip_without_gradients", (0,), document(config={"gradient_clipping": 1.0}, body=[STEP])),
     ("h5", (0,), program(micro_batch(), **fp16(16))),
     ("h6", (1, 2, 3), program(micro_batch() * 4, **fp16(0, window=2))),
     (
