@@ -1,8 +1,8 @@
 """How long the report of a large replay takes to open: report_page.py ZEROPROOF [RANKS [EVENTS]]
 
 Writes recordings of RANKS ranks (1,024) with EVENTS events each (100,000), of which rank 7 leaves out
-a collective in the last step, replays them with --out, and opens the report in Chromium. All ranks
-but two are links to one file with another header, so that the disk holds it.
+a collective in the last step, replays them with --out, and opens the report in Chromium. Each
+rank has a gzip file of its own, so that 1,024 ranks of 100,000 events want much of a disk.
 """
 
 import gzip
