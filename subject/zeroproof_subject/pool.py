@@ -24,8 +24,7 @@ FIRST_LIMIT = 180.0  # seconds, until a group of so many ranks has run a program
 LEAST_LIMIT = 20.0
 LIMIT_OVER_MEDIAN = 40
 LOOK = 15.0  # seconds, after the limit
-# Of a processor, of ranks that do not hang. Two that wait in gloo were seen to use 0.007.
-LEAST_LOAD = 0.02
+LEAST_LOAD = 0.01  # of a processor, of ranks that do not hang
 
 
 @dataclass
@@ -246,9 +245,12 @@ class Pool:
 
 
 def cpu_seconds_of(process: int) -> float:
-    """Of a processor; 0 where the system does not say."""
+    """Of a processor, of its first thread; 0 where the system does not say.
+
+    That thread runs the program; others poll for gloo, whatever the program does.
+    """
     try:
-        text = Path(f"/proc/{process}/stat").read_text()
+        text = Path(f"/proc/{process}/task/{process}/stat").read_text()
     except OSError:
         return 0.0
     user, system = text.rpartition(")")[2].split()[11:13]

@@ -269,7 +269,7 @@ def report(options, tally, seconds):
     for text in tally.wrong + tally.reasons_missing:
         print(f"WRONG {text}")
     if options.out:
-        pathlib.Path(options.out).write_text(json.dumps({"seconds": seconds, **dataclasses.asdict(tally)}, indent=1) + "\n")
+        pathlib.Path(options.out).write_text(json.dumps({"seconds": seconds, **vars(tally)}, indent=1) + "\n")
 
 
 def main(arguments):

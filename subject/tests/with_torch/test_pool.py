@@ -29,7 +29,7 @@ class PoolTest(unittest.TestCase):
         self.addCleanup(subject.end)
         self.assertEqual(subject.run(PROGRAM).status, "ran")
         for limit, status in ((1.5, "ran"), (0.3, "hang")):
-            with mock.patch.object(pool, "LOOK", 3.0):
+            with mock.patch.object(pool, "LOOK", 1.0):
                 with mock.patch.object(subject.pool, "limit", lambda limit=limit: limit):
                     self.assertEqual(subject.run(PROGRAM).status, status)
 
