@@ -61,7 +61,7 @@ class JobReader {
       case EventKind::module_fwd_pre:
         return on_module(event);
       case EventKind::module_fwd_post:
-        if (forward_ && !engine_forward_ && text(event.name) == root_) end_forward();
+        if (forward_ && text(event.name) == root_) end_forward();
         return;
       case EventKind::ckpt_forward_begin:
         checkpoints_.push_back(next_checkpoint_);
@@ -99,52 +99,51 @@ class JobReader {
     has_engine_calls_ = has_engine_calls_ || method.starts_with("engine.");
     if (method == "grad_hook") return on_gradient(event);
     if (method == "engine.forward") {
-      begin_forward(event.engine);
-      engine_forward_ = true;
+      begin_forward(event.engine, {});
     } else if (method == "engine.backward") {
-      engine_backward_ = event.engine;
-      in_engine_backward_ = true;
+      backward_of_engine_ = event.engine;
     } else if (method == "engine.step") {
       in_engine_step_ = true;
       add_step(event.engine);
     } else if (method == "engine.scale") {
       add(Act::scale, event.engine);
-    } else if (method == "engine.no_sync" || method == "engine.coalesce_grad_reduction") {
-      job_.entries.push_back(
-          {.act = Act::enter, .engine = event.engine, .context = method.substr(7)});
+    } else {
+      add_context(Act::enter, event.engine, method);
     }
   }
 
   void on_return(const HookEvent& event) {
     const std::string method = text(event.name);
     if (method == "engine.forward" && forward_) end_forward();
-    if (method == "engine.backward") in_engine_backward_ = false;
+    if (method == "engine.backward") backward_of_engine_.reset();
     if (method == "engine.step") in_engine_step_ = false;
-    if (method == "engine.no_sync" || method == "engine.coalesce_grad_reduction")
-      job_.entries.push_back(
-          {.act = Act::leave, .engine = event.engine, .context = method.substr(7)});
+    add_context(Act::leave, event.engine, method);
+  }
+
+  void add_context(Act act, EngineId engine, const std::string& method) {
+    const bool is_no_sync = method == "engine.no_sync";
+    if (is_no_sync || method == "engine.coalesce_grad_reduction")
+      job_.entries.push_back({.act = act, .engine = engine, .is_no_sync = is_no_sync});
   }
 
   void on_module(const HookEvent& event) {
     if (event.is_recompute || !event.graph_task.is_none()) return;
     if (event.transforms > 0) return leave_out("a module inside torch.func");
-    if (!forward_) {
-      begin_forward(event.engine);
-      root_ = text(event.name);
-    }
+    if (!forward_) begin_forward(event.engine, text(event.name));
     forward_->calls.push_back({text(event.name), checkpoints_.empty() ? -1 : checkpoints_.back()});
   }
 
-  void begin_forward(EngineId engine) {
+  // `root`: the module whose end is the forward's; empty: engine.forward ends it.
+  void begin_forward(EngineId engine, std::string root) {
     forward_.emplace();
     forward_engine_ = engine;
+    root_ = std::move(root);
   }
 
   void end_forward() {
     add(Act::forward, forward_engine_, job_.forwards.size());
     job_.forwards.push_back(std::move(*forward_));
     forward_.reset();
-    engine_forward_ = false;
     checkpoints_.clear();
   }
 
@@ -158,8 +157,8 @@ class JobReader {
     if (forward_) return leave_out("a backward inside a forward");
     const auto root = roots_.find(event.call);
     open_call_ = event.call;
-    add(Act::backward, in_engine_backward_ ? engine_backward_ : EngineId{}, job_.backwards.size());
-    job_.backwards.push_back({.is_of_engine = in_engine_backward_ || !has_engine_calls_,
+    add(Act::backward, backward_of_engine_.value_or(EngineId{}), job_.backwards.size());
+    job_.backwards.push_back({.is_of_engine = backward_of_engine_ || !has_engine_calls_,
                               .keeps_graph = has_member(line, "\"keep_graph\"", "true"),
                               .root = root == roots_.end() ? std::nullopt : root->second,
                               .is_in_no_sync = std::exchange(is_next_in_no_sync_, false)});
@@ -200,11 +199,9 @@ class JobReader {
   std::map<std::int64_t, std::optional<std::uint64_t>> roots_;  // by call
   std::optional<Forward> forward_;                              // the open one
   EngineId forward_engine_;
-  std::string root_;  // of an open forward without an engine
-  bool engine_forward_ = false;
-  bool has_engine_calls_ = false;  // else the user calls the optimizer
-  bool in_engine_backward_ = false;
-  EngineId engine_backward_;
+  std::string root_;                            // of the open forward
+  bool has_engine_calls_ = false;               // else the user calls the optimizer
+  std::optional<EngineId> backward_of_engine_;  // while engine.backward runs
   bool in_engine_step_ = false;
   bool has_gradients_ = false;
   bool is_next_in_no_sync_ = false;

@@ -38,9 +38,9 @@ enum class Act : std::uint8_t { forward, backward, scale, step, zero_grad, enter
 
 struct Entry {
   Act act = Act::forward;
-  EngineId engine;           // none: of no engine
-  std::size_t index = 0;     // of forward and backward: in its list
-  std::string context = {};  // of enter and leave: "no_sync", "coalesce_grad_reduction"
+  EngineId engine;          // none: of no engine
+  std::size_t index = 0;    // of forward and backward: in its list
+  bool is_no_sync = false;  // of enter and leave; else coalesce_grad_reduction
 };
 
 struct Job {

@@ -76,7 +76,7 @@ class ModelMaker {
       if (!seen.insert(call.module).second)
         add_again(call);
       else if (!made_.nodes.contains(call.module))
-        append(nodes_of(call.module), call.checkpoint);
+        add_first(call);
     }
     is_first_ = false;
   }
@@ -86,7 +86,6 @@ class ModelMaker {
     for (const auto& [module, params] : owned_) {
       if (all_called_.contains(module) || module == kRootModule) continue;
       for (Module& node : nodes_of(module)) unused.push_back(std::move(node));
-      made_.called.pop_back();
     }
     if (!unused.empty()) made_.model.body.push_back({"unused", program::Unused{std::move(unused)}});
     if (owned_.contains(kRootModule)) append(nodes_of(kRootModule), -1);
@@ -101,8 +100,12 @@ class ModelMaker {
     ModuleList nodes =
         is_linear(params) ? ModuleList{linear_node(name, params)} : custom_nodes(name, params);
     for (const Module& node : nodes) made_.nodes[module].push_back(node.name);
-    made_.called.push_back(module);
     return nodes;
+  }
+
+  void add_first(const ModuleCall& call) {
+    append(nodes_of(call.module), call.checkpoint);
+    made_.called.push_back(call.module);
   }
 
   // A module that runs more than once in a forward; later forwards do the same.
@@ -146,8 +149,7 @@ std::vector<std::string> RecordedModel::skipped(const Forward& forward) const {
   for (const std::string& module : called) {
     const bool runs =
         std::ranges::find(forward.calls, module, &ModuleCall::module) != forward.calls.end();
-    if (!runs && module != kRootModule)
-      found.insert(found.end(), nodes.at(module).begin(), nodes.at(module).end());
+    if (!runs) found.insert(found.end(), nodes.at(module).begin(), nodes.at(module).end());
   }
   return found;
 }

@@ -188,25 +188,24 @@ class ProgramMaker {
       case Act::backward:
         return add_backward(at);
       case Act::scale:
-        is_scaled_ = true;
         scaled_by_ = engine_of(entry);
         return;
       case Act::step:
         return put(program::Step{engine_of(entry)});
       case Act::zero_grad:
         return put(program::ZeroGrad{engine_of(entry)});
-      case Act::enter: {
-        const bool is_no_sync = entry.context == "no_sync";
-        bodies_.push_back({.block = {.kind = is_no_sync ? program::Block::Kind::no_sync
-                                                        : program::Block::Kind::coalesce,
-                                     .engine = engine_of(entry)},
-                           .body = {}});
-        return;
-      }
+      case Act::enter:
+        return enter(entry);
       case Act::leave:
         if (bodies_.size() > 1) leave();
         return;
     }
+  }
+
+  void enter(const Entry& entry) {
+    using Kind = program::Block::Kind;
+    const Kind kind = entry.is_no_sync ? Kind::no_sync : Kind::coalesce;
+    bodies_.push_back({.block = {.kind = kind, .engine = engine_of(entry)}, .body = {}});
   }
 
   void leave() {
@@ -244,9 +243,8 @@ class ProgramMaker {
     program::Backward backward{.value = value_of(forwards, entry.index),
                                .retain_graph = recorded.keeps_graph};
     if (recorded.is_of_engine) backward.engine = engine_of(entry);
-    if (std::exchange(is_scaled_, false) && !recorded.is_of_engine) {
-      put(program::Scale{
-          .engine = scaled_by_, .value = backward.value, .as = "s" + backward.value});
+    if (const auto scaler = std::exchange(scaled_by_, {}); scaler && !recorded.is_of_engine) {
+      put(program::Scale{.engine = *scaler, .value = backward.value, .as = "s" + backward.value});
       backward.value = "s" + backward.value;
     }
     if (!recorded.is_in_no_sync) return put(std::move(backward));
@@ -286,9 +284,8 @@ class ProgramMaker {
   GraphFinder graphs_{job_};
   std::map<EngineId, std::string> engines_;
   std::map<EngineId, recorded::RecordedModel> models_;
-  std::vector<OpenBody> bodies_;  // the program's, and those of open contexts
-  bool is_scaled_ = false;        // the next backward by hand
-  std::string scaled_by_;
+  std::vector<OpenBody> bodies_;          // the program's, and those of open contexts
+  std::optional<std::string> scaled_by_;  // the loss of the next backward by hand
   RecordedProgram made_;
 };
 

@@ -61,16 +61,16 @@ std::vector<WatchNews> RunWatch::judge(const std::vector<WatchedRank*>& ranks,
       std::any_of(ranks.begin(), ranks.end(), [](const auto* rank) { return rank->has_news; });
   if (ranks.size() != ranks_.size()) parts_.clear();
   ranks_ = ranks;
-  tell_ranks();
+  report_ranks();
   if (has_news) {
     take_parts();
     find_waits();
-    tell_certain();
+    report_certain();
   }
   if (has_ended())
-    tell_end();
+    report_end();
   else
-    tell_waits();
+    report_waits();
   return std::move(out_);
 }
 
@@ -86,15 +86,15 @@ WatchNews RunWatch::news_of(WatchNews::Kind kind) const {
   return news;
 }
 
-void RunWatch::tell_ranks() {
+void RunWatch::report_ranks() {
   WatchNews began = news_of(WatchNews::Kind::began);
   WatchNews ended = news_of(WatchNews::Kind::ended);
   WatchNews died = news_of(WatchNews::Kind::died);
   for (WatchedRank* rank : ranks_) {
     const std::int32_t number = rank->follower.rank();
-    if (!std::exchange(rank->is_told, true)) began.ranks.push_back(number);
-    if (rank->is_end_told || !rank->is_over) continue;
-    rank->is_end_told = true;
+    if (!std::exchange(rank->is_reported, true)) began.ranks.push_back(number);
+    if (rank->is_end_reported || !rank->is_over) continue;
+    rank->is_end_reported = true;
     rank->has_news = true;
     (rank->follower.has_ended() ? ended : died).ranks.push_back(number);
   }
@@ -103,12 +103,12 @@ void RunWatch::tell_ranks() {
 }
 
 void RunWatch::take_parts() {
-  const bool is_anew = parts_.size() != ranks_.size();
+  const bool is_rebuilt = parts_.size() != ranks_.size();
   std::vector<TraceReplayer::SoFar> parts;
   for (std::size_t at = 0; at < ranks_.size(); ++at) {
     WatchedRank& rank = *ranks_[at];
-    parts.push_back(is_anew || rank.has_news ? rank.follower.so_far(rank.path, rank.is_over)
-                                             : std::move(parts_[at]));
+    parts.push_back(is_rebuilt || rank.has_news ? rank.follower.so_far(rank.path, rank.is_over)
+                                                : std::move(parts_[at]));
     rank.has_news = false;
   }
   parts_ = std::move(parts);
@@ -182,10 +182,10 @@ RunWatch::Answer RunWatch::diagnosed(const std::vector<TraceReplayer::SoFar>& pa
   return answer;
 }
 
-void RunWatch::tell(const Diagnosis& found, WatchNews as) {
+void RunWatch::report_finding(const Diagnosis& found, WatchNews as) {
   const std::string key = fmt::format("{} {} {}", found.kind,
                                       rank_set(found.ranks, found.ranks.size()), found.collective);
-  if (!told_.insert(key).second) return;
+  if (!reported_.insert(key).second) return;
   as.kind = WatchNews::Kind::finding;
   as.at_ns = now_ns_;
   as.ranks = found.ranks;
@@ -193,7 +193,7 @@ void RunWatch::tell(const Diagnosis& found, WatchNews as) {
   out_.push_back(std::move(as));
 }
 
-void RunWatch::tell_certain() {
+void RunWatch::report_certain() {
   const std::string now = signature();
   if (now == judged_ || !has_candidates()) return;
   judged_ = now;
@@ -203,7 +203,7 @@ void RunWatch::tell_certain() {
   for (const Diagnosis& found : answer.found) {
     if (!is_certain(found, traces) || (is_of_the_run(found) && answer.ends_apart)) continue;
     has_defect_ = true;
-    tell(found, news_of(WatchNews::Kind::finding));
+    report_finding(found, news_of(WatchNews::Kind::finding));
   }
 }
 
@@ -227,7 +227,7 @@ std::optional<std::int64_t> RunWatch::quiet_ns(const DiagnosisWait& wait) const 
   return now_ns_ - last_ns;
 }
 
-void RunWatch::tell_waits() {
+void RunWatch::report_waits() {
   std::map<std::string, Waiting> now;
   for (const DiagnosisWait& wait : waits_) {
     const auto known = waiting_.find(wait.text);
@@ -236,7 +236,7 @@ void RunWatch::tell_waits() {
     place.wait = wait;
   }
   for (auto& [words, place] : waiting_) {
-    if (now.contains(words) || !place.is_told) continue;
+    if (now.contains(words) || !place.is_reported) continue;
     WatchNews news = news_of(WatchNews::Kind::goes_on);
     news.ranks = place.wait.ranks;
     news.wait = place.wait;
@@ -244,16 +244,16 @@ void RunWatch::tell_waits() {
     out_.push_back(std::move(news));
   }
   waiting_ = std::move(now);
-  for (auto& [words, place] : waiting_) tell_wait(place);
+  for (auto& [words, place] : waiting_) report_wait(place);
 }
 
 // On a device a work that is done looks open until the next event: that all ranks are in it says
 // little there.
-void RunWatch::tell_wait(Waiting& place) {
+void RunWatch::report_wait(Waiting& place) {
   const auto quiet = quiet_ns(place.wait);
   const bool is_doubtful = place.wait.for_ranks.empty() && is_on_device();
-  const std::int64_t told_after = is_doubtful ? options_.hang_after_ns : options_.wait_after_ns;
-  if (!quiet || *quiet < std::min(told_after, options_.hang_after_ns)) return;
+  const std::int64_t reported_after = is_doubtful ? options_.hang_after_ns : options_.wait_after_ns;
+  if (!quiet || *quiet < std::min(reported_after, options_.hang_after_ns)) return;
   WatchNews news = news_of(WatchNews::Kind::waits);
   news.ranks = place.wait.ranks;
   news.wait = place.wait;
@@ -261,7 +261,7 @@ void RunWatch::tell_wait(Waiting& place) {
   news.quiet_ns = *quiet;
   if (*quiet >= options_.hang_after_ns && !std::exchange(place.is_judged, true))
     judge_hang(place, news);
-  if (!std::exchange(place.is_told, true) && !place.is_hang) out_.push_back(std::move(news));
+  if (!std::exchange(place.is_reported, true) && !place.is_hang) out_.push_back(std::move(news));
 }
 
 void RunWatch::judge_hang(Waiting& place, const WatchNews& seen) {
@@ -271,16 +271,16 @@ void RunWatch::judge_hang(Waiting& place, const WatchNews& seen) {
   for (const Diagnosis& found : diagnosed(parts_, true).found) {
     if (!is_of_the_run(found) || found.gravity != Gravity::defect) continue;
     is_explained = true;
-    tell(found, as);
+    report_finding(found, as);
   }
   const bool is_joined =
       place.wait.for_ranks.empty() && collective_rule(operation_of(place.wait)).joins_all_ranks;
   if (!is_explained && is_joined && !is_on_device()) {
     is_explained = true;
-    tell(stuck_together(place.wait), as);
+    report_finding(stuck_together(place.wait), as);
   }
   place.is_hang = is_explained;
-  place.is_told = place.is_told || is_explained;
+  place.is_reported = place.is_reported || is_explained;
 }
 
 std::vector<WatchPlace> RunWatch::places(const std::vector<std::int32_t>& of) const {
@@ -311,14 +311,14 @@ bool RunWatch::has_ended() const {
 }
 
 // The whole files: as `replay` says it.
-void RunWatch::tell_end() {
+void RunWatch::report_end() {
   is_over_ = true;
   waiting_.clear();
   std::vector<TraceReplayer::SoFar> parts;
   for (WatchedRank* rank : ranks_) parts.push_back(rank->follower.finish(rank->path));
   for (const Diagnosis& found : diagnosed(parts, true).found) {
     has_defect_ = has_defect_ || found.gravity == Gravity::defect;
-    tell(found, news_of(WatchNews::Kind::finding));
+    report_finding(found, news_of(WatchNews::Kind::finding));
   }
   WatchNews over = news_of(WatchNews::Kind::over);
   for (const WatchedRank* rank : ranks_) over.ranks.push_back(rank->follower.rank());

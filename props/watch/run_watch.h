@@ -30,8 +30,8 @@ struct WatchedRank {
   bool is_paused = false;          // it records no event now, and none is missing
   bool is_over = false;            // no further line will come
   bool has_news = false;           // lines came since it was last judged
-  bool is_told = false;            // its begin was reported
-  bool is_end_told = false;
+  bool is_reported = false;        // its begin was reported
+  bool is_end_reported = false;
 };
 
 // Where the lines of a rank that were given so far can be read as a file.
@@ -57,19 +57,19 @@ class RunWatch {
   // A place in which ranks wait, and what was reported of it.
   struct Waiting {
     DiagnosisWait wait;
-    bool is_told = false;
+    bool is_reported = false;
     bool is_judged = false;  // whether it is a hang
     bool is_hang = false;
   };
 
-  void tell_ranks();
+  void report_ranks();
   void take_parts();
   void find_waits();
-  void tell_certain();
-  void tell_waits();
-  void tell_wait(Waiting& place);
+  void report_certain();
+  void report_waits();
+  void report_wait(Waiting& place);
   void judge_hang(Waiting& place, const WatchNews& seen);
-  void tell_end();
+  void report_end();
   bool has_ended() const;
   bool is_on_device() const;
   std::optional<std::int64_t> quiet_ns(const DiagnosisWait& wait) const;
@@ -79,7 +79,7 @@ class RunWatch {
     bool ends_apart = false;
   };
   Answer diagnosed(const std::vector<TraceReplayer::SoFar>& parts, bool compares_ranks) const;
-  void tell(const Diagnosis& found, WatchNews as);
+  void report_finding(const Diagnosis& found, WatchNews as);
   std::string signature() const;
   bool has_candidates() const;
   std::vector<WatchPlace> places(const std::vector<std::int32_t>& of) const;
@@ -94,7 +94,7 @@ class RunWatch {
   PartingLanes parting_;
   bool has_parted_ = false;
   std::string judged_;                      // the signature that was diagnosed last
-  std::set<std::string> told_;              // findings
+  std::set<std::string> reported_;          // findings
   std::map<std::string, Waiting> waiting_;  // by the words of the place
   std::vector<WatchNews> out_;
   bool has_defect_ = false;

@@ -21,9 +21,9 @@ void Watch::read(Entry& entry, std::int64_t now_ns) {
   if (rank.is_over) return;
   const RankStream::News news = entry.stream.poll();
   if (news.has_restarted) {
-    const bool was_told = rank.is_told;
+    const bool was_reported = rank.is_reported;
     entry.rank = std::make_unique<WatchedRank>(levels_);
-    entry.rank->is_told = was_told;
+    entry.rank->is_reported = was_reported;
   }
   WatchedRank& now = *entry.rank;
   now.path = entry.stream.path();
@@ -39,9 +39,9 @@ void Watch::read(Entry& entry, std::int64_t now_ns) {
   now.is_over = now.is_over || entry.stream.is_owner_done() || entry.is_dead;
 }
 
-void Watch::tell_fault(Entry& entry, std::int64_t now_ns, std::vector<WatchNews>& out) {
+void Watch::report_fault(Entry& entry, std::int64_t now_ns, std::vector<WatchNews>& out) {
   const auto& fault = entry.rank->follower.fault();
-  if (!fault || std::exchange(entry.is_fault_told, true)) return;
+  if (!fault || std::exchange(entry.is_fault_reported, true)) return;
   has_fault_ = true;
   WatchNews news{.kind = WatchNews::Kind::unreadable, .at_ns = now_ns};
   news.text = entry.rank->path + ": " + fault->text;
@@ -53,7 +53,7 @@ std::vector<WatchNews> Watch::tick(std::int64_t now_ns) {
   std::map<std::string, std::vector<WatchedRank*>> by_run;
   for (auto& [name, entry] : ranks_) {
     read(entry, now_ns);
-    tell_fault(entry, now_ns, out);
+    report_fault(entry, now_ns, out);
     if (entry.rank->follower.has_begun())
       by_run[run_word(entry.rank->follower.facts())].push_back(entry.rank.get());
   }

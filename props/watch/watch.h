@@ -42,11 +42,11 @@ class Watch {
     RankStream stream;
     std::unique_ptr<WatchedRank> rank;
     bool is_dead = false;
-    bool is_fault_told = false;
+    bool is_fault_reported = false;
   };
 
   void read(Entry& entry, std::int64_t now_ns);
-  void tell_fault(Entry& entry, std::int64_t now_ns, std::vector<WatchNews>& out);
+  void report_fault(Entry& entry, std::int64_t now_ns, std::vector<WatchNews>& out);
 
   WatchOptions options_;
   TraceSnapshot snapshot_;

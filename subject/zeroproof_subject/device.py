@@ -5,6 +5,7 @@ CUDA_VISIBLE_DEVICES says which GPUs there are; empty, all ranks are on the CPU.
 
 from __future__ import annotations
 
+import functools
 import os
 
 # Otherwise counting GPUs begins CUDA, and a process that is forked afterwards cannot use it.
@@ -13,6 +14,7 @@ os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
 _place = "cpu"
 
 
+@functools.cache
 def gpus() -> int:
     """How many GPUs ranks may use."""
     import torch
