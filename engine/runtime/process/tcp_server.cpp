@@ -39,19 +39,25 @@ void TcpServer::forget_ended() {
       ++at;
       continue;
     }
-    at->thread.join();
-    at = connections_.erase(at);
+    at = end(at);
   }
 }
 
-// A caller that knows the token says it at once, so the oldest that did not is no member.
+// A caller that knows the token says it at once, so the oldest that did not is no member. Its thread
+// ends before the next begins: what callers take is bounded however late threads run.
 void TcpServer::make_room() {
-  for (Connection& connection : connections_) {
-    if (count(Standing::unknown) < limits_.unknown_callers) return;
+  auto at = connections_.begin();
+  while (at != connections_.end() && count(Standing::unknown) >= limits_.unknown_callers) {
     Standing standing = Standing::unknown;
-    if (connection.standing.compare_exchange_strong(standing, Standing::dropped))
-      connection.socket.shut_down();
+    const bool is_dropped = at->standing.compare_exchange_strong(standing, Standing::dropped);
+    at = is_dropped ? end(at) : std::next(at);
   }
+}
+
+TcpServer::Connections::iterator TcpServer::end(Connections::iterator at) {
+  at->socket.shut_down();
+  at->thread.join();
+  return connections_.erase(at);
 }
 
 std::size_t TcpServer::count(Standing standing) const {

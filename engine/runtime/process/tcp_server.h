@@ -40,10 +40,12 @@ class TcpServer {
     std::atomic<Standing> standing = Standing::unknown;
     std::thread thread;
   };
+  using Connections = std::list<Connection>;
 
   void accept_all();
   void forget_ended();
   void make_room();
+  Connections::iterator end(Connections::iterator at);  // the next one
   void start(Socket socket);
   void serve(Connection& connection);
   void talk(Connection& connection, StoreKeeper::Caller& caller);
@@ -53,7 +55,7 @@ class TcpServer {
   StoreLimits limits_;
   std::size_t known_max_;
   StoreKeeper keeper_;
-  std::list<Connection> connections_;  // of the acceptor's thread, and after its end
+  Connections connections_;  // of the acceptor's thread, and after its end
   std::atomic<std::size_t> open_ = 0;
   std::atomic<std::size_t> known_ = 0;
   std::atomic<bool> is_ending_ = false;
