@@ -8,7 +8,7 @@
 
 #include "engine/captured_iteration.h"
 #include "engine/checkpoint/pending_save.h"
-#include "engine/checkpoint/shards.h"
+#include "engine/checkpoint/shard_load.h"
 #include "engine/checkpoint/training_state.h"
 #include "engine/loss_factor.h"
 #include "engine/runtime/side_work.h"

@@ -1,7 +1,7 @@
 // Checkpoints in which each rank writes and reads its own shards.
 #include <utility>
 
-#include "engine/checkpoint/shards.h"
+#include "engine/checkpoint/shard_load.h"
 #include "engine/checkpoint_options.h"
 #include "engine/engine_core.h"
 #include "engine/patient_work.h"

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "engine/checkpoint/axis_plan.h"
 #include "engine/checkpoint/checksum.h"
 #include "engine/checkpoint/file_names.h"
 #include "engine/checkpoint/manifest_json.h"
 #include "engine/checkpoint/tensor_file.h"
-#include "engine/checkpoint/tensor_parallel.h"
 
 namespace zeroproof {
 namespace {
@@ -116,9 +116,11 @@ std::vector<const ShardIndex::Stored*> ShardIndex::blocks_of(const Key& key, std
   std::vector<const Stored*> found;
   const auto at = states_.find(key);
   if (at == states_.end()) return found;
-  for (const Stored& of : at->second)
-    if (of.block.begin < begin + elements && begin < of.block.begin + of.block.elements)
-      found.push_back(&of);
+  const std::vector<Stored>& blocks = at->second;
+  const auto end_of = [](const Stored& of) { return of.block.begin + of.block.elements; };
+  for (auto next = std::ranges::upper_bound(blocks, begin, {}, end_of);
+       next != blocks.end() && next->block.begin < begin + elements; ++next)
+    found.push_back(&*next);
   return found;
 }
 

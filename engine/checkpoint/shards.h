@@ -45,29 +45,4 @@ ShardSnapshot snapshot_of(const ShardState& state, const ShardValues& values, DT
 std::unique_ptr<PendingSave> begin_shards(ShardSnapshot snapshot, FileSystem& files,
                                           const std::string& folder, const SaveOptions& options);
 
-// A checkpoint of shards that is loaded, by any number of data-parallel ranks and as many
-// tensor-parallel ones as saved it.
-class ShardLoad {
- public:
-  // Reads what is where. Errors as load_checkpoint().
-  static Result<ShardLoad> open(FileSystem& files, const std::string& folder,
-                                const std::string& tag, const ParallelRank& tensor);
-
-  const TrainingState& head() const { return head_; }  // without tensors
-  const StepCounts& steps() const { return index_.steps(); }
-  // That all shards can be loaded: names, shapes, and the bytes of every block that they need.
-  Result<void> check(const std::vector<StateShard>& shards,
-                     const std::vector<std::vector<std::string>>& groups) const;
-  // Writes them, block by block. After check() only files that change meanwhile are an error.
-  Result<void> apply(const std::vector<StateShard>& shards, const ShardValues& values) const;
-
- private:
-  Result<void> check_names(const std::vector<StateShard>& shards) const;
-
-  FileSystem* files_ = nullptr;
-  std::string path_;
-  TrainingState head_;
-  ShardIndex index_;
-};
-
 }  // namespace zeroproof

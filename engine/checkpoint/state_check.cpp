@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/checkpoint/axis_plan.h"
 #include "engine/checkpoint/file_names.h"
 #include "engine/checkpoint/tensor_parallel.h"
 

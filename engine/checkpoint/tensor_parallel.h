@@ -32,6 +32,4 @@ Result<FullTensor> join_expert_blocks(const std::vector<FullTensor>& blocks);
 // Why this rule cannot cut it; empty: it can.
 std::string problem_of(const PartitionRule& rule);
 
-std::string shape_text(const Shape& sizes);  // "[4, 3]"
-
 }  // namespace zeroproof

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "engine/checkpoint/axis_plan.h"
 #include "engine/checkpoint/file_names.h"
 #include "engine/checkpoint/state_reader.h"
 #include "engine/checkpoint/tensor_file.h"
-#include "engine/checkpoint/tensor_parallel.h"
 #include "props/report/json_values.h"
 #include "props/report/table.h"
 

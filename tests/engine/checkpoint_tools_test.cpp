@@ -7,7 +7,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checksum.h"
 #include "engine/checkpoint/convert_checkpoint.h"
-#include "engine/checkpoint/shards.h"
+#include "engine/checkpoint/shard_load.h"
 #include "engine/checkpoint/tensor_file.h"
 #include "engine/checkpoint/verify_checkpoint.h"
 #include "engine/files/posix_file_system.h"
