@@ -175,7 +175,7 @@ bool ReferenceTarget::step(std::size_t engine, Observations& seen) {
   const bool is_boundary = this->is_boundary(trained);
   if (!config_.managed_gradient_accumulation) close(trained);
   ++trained.micro_steps;
-  trained.engine->count_micro_step();
+  trained.engine->count_micro_steps(1);
   const std::string prefix = program::engine_prefix(program_, engine);
   if (!is_boundary) {
     program::observe_counted_step(seen, prefix, {});

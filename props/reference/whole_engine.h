@@ -91,7 +91,7 @@ class WholeEngine {
   // Of the window, unscaled.
   std::vector<FullTensor> gradients();
   StepOutcome step();
-  void count_micro_step() { ++state_.micro_steps; }
+  void count_micro_steps(std::int64_t steps) { state_.micro_steps += steps; }
   void count_step(const StepOutcome& outcome, std::int64_t micro_batches);
 
   std::vector<FullTensor> masters() const;

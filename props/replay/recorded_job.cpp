@@ -1,21 +1,12 @@
 #include "props/replay/recorded_job.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "sim/trace/reader.h"
 
 namespace zeroproof::recorded {
 namespace {
-
-// A member that HookEvent has no field for, as it is written.
-bool has_member(std::string_view line, std::string_view key, std::string_view value) {
-  std::size_t at = line.find(key);
-  if (at == std::string_view::npos) return false;
-  at = line.find_first_not_of(" :", at + key.size());
-  return at != std::string_view::npos && line.substr(at).starts_with(value);
-}
 
 std::optional<std::uint64_t> largest_root(const GraphSnapshot& graph) {
   std::optional<std::uint64_t> largest;
@@ -38,7 +29,7 @@ class JobReader {
     if (const auto* param = std::get_if<ParamRecord>(&record.body)) add(*param);
     if (const auto* graph = std::get_if<GraphRecord>(&record.body))
       roots_[graph->graph.call] = largest_root(graph->graph);
-    if (record.event()) on_event(*record.event(), record.line);
+    if (record.event()) on_event(*record.event());
     return steps_ < steps_max;
   }
 
@@ -52,7 +43,7 @@ class JobReader {
 
   std::string text(NameId id) const { return std::string(names_.text(id)); }
 
-  void on_event(const HookEvent& event, std::string_view line) {
+  void on_event(const HookEvent& event) {
     switch (event.kind) {
       case EventKind::engine_call:
         return on_call(event);
@@ -74,7 +65,7 @@ class JobReader {
         recomputed_ = text(event.name);
         return;
       case EventKind::gt_begin:
-        return on_backward(event, line);
+        return on_backward(event);
       case EventKind::gt_end:
         if (event.call == open_call_ && event.is_exceptional()) job_.backwards.back().raised = true;
         return;
@@ -147,19 +138,19 @@ class JobReader {
     checkpoints_.clear();
   }
 
-  void on_backward(const HookEvent& event, std::string_view line) {
+  void on_backward(const HookEvent& event) {
     if (event.parent_call >= 0) {
       if (const auto label = labels_.find(recomputed_); label != labels_.end())
         job_.reentrant.insert(label->second);
       return;
     }
-    if (has_member(line, "\"api\"", "\"grad\"")) return leave_out("torch.autograd.grad");
+    if (text(event.name) == "grad") return leave_out("torch.autograd.grad");
     if (forward_) return leave_out("a backward inside a forward");
     const auto root = roots_.find(event.call);
     open_call_ = event.call;
     add(Act::backward, backward_of_engine_.value_or(EngineId{}), job_.backwards.size());
     job_.backwards.push_back({.is_of_engine = backward_of_engine_ || !has_engine_calls_,
-                              .keeps_graph = has_member(line, "\"keep_graph\"", "true"),
+                              .keeps_graph = event.keeps_graph,
                               .root = root == roots_.end() ? std::nullopt : root->second,
                               .is_in_no_sync = std::exchange(is_next_in_no_sync_, false)});
     has_gradients_ = true;

@@ -24,8 +24,8 @@ void run_block(const std::function<void()>& body, const std::function<void()>& e
 
 }  // namespace
 
-BaselineTarget::BaselineTarget(Autograd& autograd, std::vector<BaselineEngine>& engines, int rank,
-                               WindowValues* values)
+BaselineTarget::BaselineTarget(Autograd& autograd, std::vector<reference::WholeEngine>& engines,
+                               int rank, WindowValues* values)
     : autograd_(autograd),
       engines_(engines),
       rank_(rank),
@@ -82,7 +82,7 @@ void BaselineTarget::run_backward(const std::function<void()>& backward,
   try {
     backward();
   } catch (...) {
-    for (const BaselineEngine& engine : engines_) engine.clear_grads();
+    for (const reference::WholeEngine& engine : engines_) engine.clear_grads();
     throw;
   }
   finish_backward(divided_by);
@@ -91,11 +91,11 @@ void BaselineTarget::run_backward(const std::function<void()>& backward,
 // What belongs to other engines than the one that divided has steps of its own.
 void BaselineTarget::finish_backward(std::optional<std::size_t> divided_by) {
   for (std::size_t engine = 0; engine < engines_.size(); ++engine) {
-    if (divided_by)
-      engines_[engine].scale_grads(accumulation_factor(engine) / accumulation_factor(*divided_by));
     Window& window = windows_[engine];
-    ++window.backwards;
-    engines_[engine].collect(window.sums);
+    ++window.counts.backwards;
+    engines_[engine].collect(
+        window.sums,
+        divided_by ? accumulation_factor(engine) / accumulation_factor(*divided_by) : 1.0);
     if (reduces_now(engine)) close(window);
   }
 }
@@ -108,7 +108,7 @@ bool BaselineTarget::reduces_now(std::size_t engine) const {
   if (config.stage >= 2) return true;
   if (!config.managed_gradient_accumulation) return false;
   if (window.is_boundary) return *window.is_boundary;
-  return (window.micro_steps + 1) % config.gradient_accumulation_steps == 0;
+  return (window.counts.micro_steps + 1) % config.gradient_accumulation_steps == 0;
 }
 
 void BaselineTarget::close(Window& window) {
@@ -130,7 +130,7 @@ Tensor BaselineTarget::scale(std::size_t engine, const Tensor& loss, bool) {
 
 void BaselineTarget::step(std::size_t engine) {
   Window& window = windows_[engine];
-  ++window.micro_steps;
+  ++window.counts.micro_steps;
   if (!engines_[engine].config().managed_gradient_accumulation) close(window);
 }
 

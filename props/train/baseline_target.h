@@ -5,19 +5,26 @@
 #include <vector>
 
 #include "model/cpu_ops.h"
-#include "props/train/baseline_engine.h"
+#include "props/reference/whole_engine.h"
+#include "props/train/full_values.h"
 #include "props/train/scenario.h"
 #include "props/train/train_target.h"
 #include "zeroproof/model/autograd.h"
 
 namespace zeroproof::train {
 
+// What ran in one window on one rank.
+struct WindowCounts {
+  std::int64_t micro_steps = 0;
+  std::int64_t backwards = 0;  // that did not throw
+};
+
 // The unsharded truth of one window on one rank: plain autograd, no engine. Steps only say where
 // the window ends; the update comes when all ranks have run theirs.
 class BaselineTarget final : public TrainTarget {
  public:
   // All references must outlive it, `values` until recording ends.
-  BaselineTarget(Autograd& autograd, std::vector<BaselineEngine>& engines, int rank,
+  BaselineTarget(Autograd& autograd, std::vector<reference::WholeEngine>& engines, int rank,
                  WindowValues* values);
 
   Autograd& autograd() override { return autograd_; }
@@ -41,19 +48,16 @@ class BaselineTarget final : public TrainTarget {
   void stop_recording() { values_ = nullptr; }
 
   // The local sums of each reduction of an engine in this window, in order.
-  const std::vector<BaselineEngine::LocalSums>& reductions(std::size_t engine) const {
+  const std::vector<TensorList>& reductions(std::size_t engine) const {
     return windows_[engine].reductions;
   }
-  BaselineEngine::WindowCounts steps(std::size_t engine) const {
-    return {windows_[engine].micro_steps, windows_[engine].backwards};
-  }
+  const WindowCounts& steps(std::size_t engine) const { return windows_[engine].counts; }
 
  private:
   struct Window {
-    BaselineEngine::LocalSums sums;  // not reduced yet
-    std::vector<BaselineEngine::LocalSums> reductions;
-    std::int64_t micro_steps = 0;
-    std::int64_t backwards = 0;                      // that did not throw
+    TensorList sums;  // not reduced yet
+    std::vector<TensorList> reductions;
+    WindowCounts counts;
     std::optional<bool> is_boundary = std::nullopt;  // as the program says
     bool is_coalescing = false;
     bool is_scaled = false;  // the backward that comes
@@ -67,7 +71,7 @@ class BaselineTarget final : public TrainTarget {
   void close(Window& window);
 
   Autograd& autograd_;
-  std::vector<BaselineEngine>& engines_;
+  std::vector<reference::WholeEngine>& engines_;
   int rank_;
   WindowValues* values_;
   std::vector<Window> windows_;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "model/check.h"
-#include "props/train/baseline_engine.h"
+#include "props/reference/whole_engine.h"
 #include "zeroproof/model/autograd.h"
 #include "zeroproof/model/functions.h"
 
@@ -70,14 +70,14 @@ class TruthRun {
   TruthRun(const DecoderCell& cell, int shares, Autograd& autograd)
       : cell_(cell),
         autograd_(autograd),
-        engine_(std::make_shared<nn::Decoder>(cell.sizes, cell.seed), config_of(cell),
-                autograd.ops(), shares),
+        model_(cell.sizes, cell.seed),
+        engine_(model_, config_of(cell), autograd.ops(), {.replicas = {.ranks = shares}}),
         sums_(static_cast<std::size_t>(shares)) {
     const std::int64_t sequences = cell.batch * cell.world_size;
     ZP_CHECK(shares > 0 && sequences % shares == 0, "a batch in shares that do not divide it");
     share_sequences_ = sequences / shares;
     truth_.losses.resize(sums_.size());
-    truth_.initial = engine_.full_parameters();
+    truth_.initial = engine_.masters();
   }
 
   // Stages 2 and 3 reduce after every backward, the others once.
@@ -93,7 +93,7 @@ class TruthRun {
   }
 
   DecoderTruth finish() {
-    truth_.parameters = engine_.full_parameters();
+    truth_.parameters = engine_.masters();
     return std::move(truth_);
   }
 
@@ -105,18 +105,19 @@ class TruthRun {
     truth_.losses[share].push_back(loss.item());
     const auto accumulated = static_cast<double>(engine_.config().gradient_accumulation_steps);
     autograd_.backward(mul(autograd_, loss, 1.0 / accumulated));
-    engine_.collect(sums_[share]);
+    engine_.collect(sums_[share], 1.0);
   }
 
   void reduce() {
     engine_.reduce(sums_);
-    for (BaselineEngine::LocalSums& sums : sums_) sums.clear();
+    for (TensorList& sums : sums_) sums.clear();
   }
 
   const DecoderCell& cell_;
   Autograd& autograd_;
-  BaselineEngine engine_;
-  std::vector<BaselineEngine::LocalSums> sums_;  // by share
+  nn::Decoder model_;
+  reference::WholeEngine engine_;
+  std::vector<TensorList> sums_;  // by share
   std::int64_t share_sequences_ = 0;
   std::int64_t forwards_ = 0;
   DecoderTruth truth_;

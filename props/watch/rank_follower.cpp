@@ -5,9 +5,14 @@
 #include <utility>
 
 namespace zeroproof {
+namespace {
+
+constexpr const char* kNoEnd = "no end record";
+
+}  // namespace
 
 void RankFollower::add(std::string_view line) {
-  if (fault_ || has_ended_) return;
+  if (fault_ || has_ended()) return;
   ++line_number_;
   line_.assign(line);
   line_.append(kJsonPadding, '\0');
@@ -17,23 +22,18 @@ void RankFollower::add(std::string_view line) {
   record_.line_number = line_number_;
   if (const ParseResult parsed = parser_->parse(record_.line, record_); !parsed)
     return refuse(parsed.error());
+  if (const ParseResult admitted = order_.admit(record_); !admitted)
+    return refuse(admitted.error());
   if (fresh) {
-    const auto* header = std::get_if<HeaderRecord>(&record_.body);
-    if (header == nullptr) return refuse("its first record is not a header");
-    if (auto begun = fresh->begin(*header); !begun) return refuse(begun.error().text);
+    if (auto begun = fresh->begin(std::get<HeaderRecord>(record_.body)); !begun)
+      return refuse(begun.error().text);
     replayer_ = std::move(fresh);
   }
   take();
 }
 
 void RankFollower::take() {
-  const HookEvent* event = record_.event();
-  if (event != nullptr && event->lc <= last_lc_) return refuse("the logical clock must increase");
-  if (event != nullptr) {
-    last_lc_ = event->lc;
-    ++events_;
-  }
-  has_ended_ = std::holds_alternative<EndRecord>(record_.body);
+  if (record_.event() != nullptr) ++events_;
   replayer_->feed(record_);
   if (replayer_->has_fault()) fault_ = replayer_->result().fault;
 }
@@ -42,25 +42,19 @@ void RankFollower::refuse(std::string_view what) {
   fault_ = Error{ErrorCode::unreadable, fmt::format("line {}: {}", line_number_, what)};
 }
 
-namespace {
-
-constexpr const char* kNoEnd = "truncated: no end record; what stands before it was read";
-
-}  // namespace
-
 TraceReplayer::SoFar RankFollower::so_far(const std::string& path, bool is_over) const {
-  TraceReplayer::SoFar now = replayer_->so_far(has_ended_);
+  TraceReplayer::SoFar now = replayer_->so_far(has_ended());
   now.trace.path = path;
   now.trace.fault = fault_;
-  if (is_over && !has_ended_ && !fault_)
-    now.trace.fault = Error{ErrorCode::unreadable, fmt::format("{}: {}", path, kNoEnd)};
+  if (is_over && !has_ended() && !fault_)
+    now.trace.fault = Error{ErrorCode::unreadable, truncation_text(path, kNoEnd)};
   return now;
 }
 
 TraceReplayer::SoFar RankFollower::finish(const std::string& path) {
   if (fault_) replayer_->set_fault(*fault_);
-  replayer_->finish(has_ended_ ? std::nullopt
-                               : std::optional<std::string>(fmt::format("{}: {}", path, kNoEnd)));
+  replayer_->finish(has_ended() ? std::nullopt
+                                : std::optional<std::string>(truncation_text(path, kNoEnd)));
   TraceReplayer::SoFar over{std::move(replayer_->result()), *replayer_->digest()};
   over.trace.path = path;
   return over;

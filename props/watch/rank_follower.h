@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "props/replay/trace_replayer.h"
+#include "sim/trace/record_order.h"
 #include "sim/trace/record_parser.h"
 
 namespace zeroproof {
@@ -21,7 +22,7 @@ class RankFollower {
   void add(std::string_view line);
 
   bool has_begun() const { return replayer_ != nullptr; }
-  bool has_ended() const { return has_ended_; }  // its end record came
+  bool has_ended() const { return order_.has_end(); }  // its end record came
   const std::optional<Error>& fault() const { return fault_; }
   std::uint64_t events() const { return events_; }
   std::int32_t rank() const { return facts().rank; }
@@ -39,13 +40,12 @@ class RankFollower {
   const ReplayOptions& options_;
   std::unique_ptr<TraceReplayer> replayer_;
   std::unique_ptr<RecordParser> parser_;
+  RecordOrder order_;
   Record record_;
   std::string line_;  // with the bytes that the parser may read after it
   std::optional<Error> fault_;
   std::uint64_t line_number_ = 0;
   std::uint64_t events_ = 0;
-  std::uint64_t last_lc_ = 0;
-  bool has_ended_ = false;
 };
 
 }  // namespace zeroproof

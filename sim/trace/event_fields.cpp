@@ -7,22 +7,22 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kFieldCount = static_cast<std::size_t>(EventField::uncaught) + 1;
+constexpr std::size_t kFieldCount = static_cast<std::size_t>(EventField::keep_graph) + 1;
 constexpr std::size_t kKindCount = static_cast<std::size_t>(EventKind::mark) + 1;
 static_assert(kFieldCount <= 64, "bit() needs a wider word");
 
 constexpr std::array<std::string_view, kFieldCount> kFieldNames = {
-    "",           "rec",       "lc",      "t",       "r",         "th",
-    "k",          "gt",        "d",       "ft",      "method",    "label",
-    "module",     "op",        "status",  "kind",    "device",    "dtype",
-    "type",       "name",      "param",   "group",   "exc",       "message",
-    "params",     "engine",    "call",    "parent",  "micro",     "gstep",
-    "node",       "index",     "cseq",    "level",   "n",         "numel",
-    "live_numel", "bytes",     "forward", "async",   "recompute", "early_stop",
-    "none",       "grad_none", "persist", "enabled", "active",    "micro_step_id",
-    "state",      "args",      "ret",     "peer",    "root",      "optimizer",
-    "grads",      "closure",   "uncaught"};
-static_assert(kFieldNames.back() == "uncaught");
+    "",           "rec",       "lc",       "t",       "r",         "th",
+    "k",          "gt",        "d",        "ft",      "method",    "label",
+    "module",     "op",        "status",   "kind",    "device",    "dtype",
+    "type",       "name",      "param",    "group",   "exc",       "message",
+    "params",     "engine",    "call",     "parent",  "micro",     "gstep",
+    "node",       "index",     "cseq",     "level",   "n",         "numel",
+    "live_numel", "bytes",     "forward",  "async",   "recompute", "early_stop",
+    "none",       "grad_none", "persist",  "enabled", "active",    "micro_step_id",
+    "state",      "args",      "ret",      "peer",    "root",      "optimizer",
+    "grads",      "closure",   "uncaught", "api",     "keep_graph"};
+static_assert(kFieldNames.back() == "keep_graph");
 
 using FieldTable = WordTable<EventField, 256>;
 using KindTable = WordTable<EventKind, 256>;
@@ -61,7 +61,7 @@ constexpr std::array<EventShape, kKindCount> kShapes = {{
     {K::node_prehook, F::label, F::none, bits(F::label), 0},
     {K::node_posthook, F::label, F::none, bits(F::label), 0},
     {K::node_exec, F::name, F::none, bits(F::node), bits(F::name, F::call)},
-    {K::gt_begin, F::none, F::none, bits(F::call), bits(F::parent)},
+    {K::gt_begin, F::api, F::none, bits(F::call), bits(F::parent, F::api, F::keep_graph)},
     {K::gt_end, F::none, F::none, bits(F::call), bits(F::exc)},
     {K::cb_queue, F::label, F::none, bits(F::label), 0},
     {K::cb_begin, F::label, F::none, bits(F::label), 0},

@@ -67,6 +67,8 @@ enum class EventField : std::uint8_t {
   grads,
   closure,
   uncaught,
+  api,
+  keep_graph,
 };
 
 EventField event_field_of(std::string_view key);

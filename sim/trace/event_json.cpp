@@ -132,6 +132,7 @@ void EventLineWriter::write_flags() {
   put_flag(F::persist, event_.is_persistent);
   put_flag(F::closure, event_.is_closure);
   put_flag(F::uncaught, event_.is_uncaught);
+  put_flag(F::keep_graph, event_.keeps_graph);
 }
 
 void EventLineWriter::write_manager() {

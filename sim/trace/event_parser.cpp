@@ -18,7 +18,7 @@ constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::min();
 
 constexpr std::uint64_t kWords =
     bits(F::rec, F::k, F::method, F::label, F::module, F::op, F::status, F::kind, F::device,
-         F::dtype, F::type, F::name, F::param, F::group, F::message);
+         F::dtype, F::type, F::name, F::param, F::group, F::message, F::api);
 
 std::string_view expected_of(F field) {
   switch (field) {
@@ -40,6 +40,7 @@ std::string_view expected_of(F field) {
     case F::enabled:
     case F::closure:
     case F::uncaught:
+    case F::keep_graph:
       return "true or false";
     case F::params:
       return "an array of strings";
@@ -223,6 +224,9 @@ bool EventLine::take_flag(F field, const JsonLineValue& value) {
       return true;
     case F::uncaught:
       event_.is_uncaught = value.boolean;
+      return true;
+    case F::keep_graph:
+      event_.keeps_graph = value.boolean;
       return true;
     case F::ret:
       event_.returned = value.boolean;

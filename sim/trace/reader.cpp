@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "sim/trace/byte_source.h"
 #include "sim/trace/line_reader.h"
+#include "sim/trace/record_order.h"
 #include "sim/trace/record_parser.h"
 
 namespace zeroproof {
@@ -30,18 +29,14 @@ struct TraceReader::State {
   Record record;
   HeaderRecord header;
   bool is_header_due = false;  // read by `open`, not yet returned by `next`
-  bool has_header = false;
-  bool has_end = false;
+  RecordOrder order;
   bool is_finished = false;
   std::uint64_t line_number = 0;
-  std::vector<std::uint64_t> last_lc;  // by rank
   std::optional<Error> error;
   std::optional<std::string> truncation;
 
   Result<const Record*> advance();
   Result<const Record*> accept(std::string_view line);
-  ParseResult admit();
-  ParseResult admit_event(const HookEvent& event);
   Result<const Record*> finish();
   tl::unexpected<Error> refuse(std::string_view what);
   void cut(std::string_view what);
@@ -54,8 +49,7 @@ tl::unexpected<Error> TraceReader::State::refuse(std::string_view what) {
 
 void TraceReader::State::cut(std::string_view what) {
   is_finished = true;
-  truncation =
-      fmt::format("{}:{}: truncated: {}; what stands before it was read", path, line_number, what);
+  truncation = truncation_text(fmt::format("{}:{}", path, line_number), what);
 }
 
 Result<const Record*> TraceReader::State::advance() {
@@ -67,12 +61,12 @@ Result<const Record*> TraceReader::State::advance() {
     if (!line->has_value()) return finish();
     const std::string_view text = (*line)->text;
     if (is_blank(text)) continue;
-    if (!has_header && text.find_first_not_of(" \t\r") != text.find('{')) {
+    if (!order.has_header() && text.find_first_not_of(" \t\r") != text.find('{')) {
       return refuse(std::string(kNoTrace) + "the first line is not a JSON object");
     }
     auto accepted = accept(text);
     // A last line that lacks its newline and its end was cut while being written.
-    if (!accepted && has_header && !(*line)->is_terminated && !parser.was_json()) {
+    if (!accepted && order.has_header() && !(*line)->is_terminated && !parser.was_json()) {
       error.reset();
       cut("the last line is incomplete");
       return nullptr;
@@ -86,58 +80,17 @@ Result<const Record*> TraceReader::State::accept(std::string_view line) {
   record.line = line;
   record.line_number = line_number;
   const ParseResult parsed = parser.parse(line, record);
-  if (!parsed) return refuse(has_header ? parsed.error() : kNoTrace + parsed.error());
-  const ParseResult admitted = admit();
+  if (!parsed) return refuse(order.has_header() ? parsed.error() : kNoTrace + parsed.error());
+  const ParseResult admitted = order.admit(record);
   if (!admitted) return refuse(admitted.error());
   return &record;
 }
 
-// The order of records that section 2 demands.
-ParseResult TraceReader::State::admit() {
-  const auto* first = std::get_if<HeaderRecord>(&record.body);
-  if (!has_header) {
-    if (first == nullptr) {
-      return tl::unexpected(std::string(kNoTrace) + "its first record is not a header");
-    }
-    has_header = true;
-    return {};
-  }
-  if (first != nullptr) {
-    return tl::unexpected(std::string("second header; split concatenated traces into files"));
-  }
-  if (has_end) {
-    return tl::unexpected(
-        std::string("record after the end record; split concatenated traces "
-                    "into files"));
-  }
-  if (const HookEvent* event = record.event()) return admit_event(*event);
-  has_end = std::holds_alternative<EndRecord>(record.body);
-  return {};
-}
-
-ParseResult TraceReader::State::admit_event(const HookEvent& event) {
-  constexpr std::int32_t kMaxRanks = 1 << 20;
-  if (event.rank >= kMaxRanks) {
-    return tl::unexpected(
-        fmt::format("rank {} is above {}; correct the producer", event.rank, kMaxRanks - 1));
-  }
-  const auto rank = static_cast<std::size_t>(event.rank);
-  if (rank >= last_lc.size()) last_lc.resize(rank + 1);
-  if (event.lc <= last_lc[rank]) {
-    return tl::unexpected(
-        fmt::format("lc {} after lc {} of rank {}; the logical clock must "
-                    "increase, restore the order of the lines",
-                    event.lc, last_lc[rank], rank));
-  }
-  last_lc[rank] = event.lc;
-  return {};
-}
-
 Result<const Record*> TraceReader::State::finish() {
-  if (!has_header) return refuse("empty file; a trace starts with a header record");
+  if (!order.has_header()) return refuse("empty file; a trace starts with a header record");
   if (lines.is_cut_short()) {
     cut("the gzip data stops early");
-  } else if (!has_end) {
+  } else if (!order.has_end()) {
     cut("no end record");
   }
   is_finished = true;

@@ -55,6 +55,7 @@ struct HookEvent {
   bool is_enabled = false;               // autocast.enter
   bool is_closure = false;               // opt.step: written after its closure ran
   bool is_uncaught = false;              // exc: the process ends by it
+  bool keeps_graph = false;              // gt.begin: retain_graph
   std::int32_t active_modules = 0;       // zparam.status: modules that hold the parameter
   std::optional<BackwardState> manager;  // bhs.call: before; bhs.return: after
   std::optional<std::int64_t> argument;  // bhs.call: first argument
