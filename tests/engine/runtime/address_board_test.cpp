@@ -58,9 +58,11 @@ TEST(AddressBoard, Names_both_calls_on_every_rank_where_two_differ) {
 // Rank 0 would free its memory; rank 1 still reads it.
 TEST(AddressBoard, Waits_until_the_others_have_finished_what_this_rank_has) {
   AddressBoard board(2);
+  std::atomic<bool> may_read = false;
   std::atomic<bool> is_read = false;
   std::jthread other([&] {
     board.exchange(1, "a call", {}, wait_for_ever);
+    may_read.wait(false);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     is_read = true;
     board.finish(1);
@@ -68,6 +70,8 @@ TEST(AddressBoard, Waits_until_the_others_have_finished_what_this_rank_has) {
   board.exchange(0, "a call", {}, wait_for_ever);
   board.wait_for_others(0, wait_for_ever);  // this rank has not finished an exchange
   EXPECT_FALSE(is_read);
+  may_read = true;
+  may_read.notify_one();
   board.finish(0);
   board.wait_for_others(0, wait_for_ever);
   EXPECT_TRUE(is_read);

@@ -109,6 +109,7 @@ TEST_P(EveryJob, Calls_who_listens_once_when_a_process_is_killed) {
   EXPECT_THAT(job.failure().value_or(""),
               HasSubstr("rank 1 (process " + std::to_string(child) + " on "));
   EXPECT_THAT(job.failure().value_or(""), HasSubstr("ended without a word"));
+  while (calls == 0) std::this_thread::sleep_for(Ms(5));
   std::this_thread::sleep_for(Ms(250));  // several looks of the job
   EXPECT_EQ(1, calls);
   const auto late = job.on_failure([&](const std::string&) { ++calls; });

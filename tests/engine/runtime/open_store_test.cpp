@@ -22,14 +22,14 @@ class OpenStore : public ::testing::Test {
   static constexpr std::size_t kUnknownMax = 8;
 
   Socket caller() const {
-    auto socket = connect_to("127.0.0.1", store_->port(), Ms(5'000));
+    auto socket = connect_to("127.0.0.1", store_->port(), Ms(60'000));
     EXPECT_TRUE(socket);
     return std::move(*socket);
   }
 
   static std::string answer_to(Socket& socket, const std::vector<std::string>& request) {
     if (!socket.send(pack(request))) return "hung up";
-    const auto message = socket.receive({.at_most = Ms(5'000)});
+    const auto message = socket.receive({.at_most = Ms(60'000)});
     const auto answer = message ? unpack(*message) : std::nullopt;
     return answer ? answer->front() : "hung up";
   }
@@ -43,7 +43,7 @@ class OpenStore : public ::testing::Test {
 
   // Its own connections are the life of rank 0 and the one on which it asks.
   std::unique_ptr<TcpStore> store_ = [] {
-    auto store = TcpStore::open({"127.0.0.1", 0, kTestToken}, {0, 2, "run"}, Ms(5'000),
+    auto store = TcpStore::open({"127.0.0.1", 0, kTestToken}, {0, 2, "run"}, Ms(60'000),
                                 {.hello = Ms(300), .unknown_callers = kUnknownMax});
     (*store)->set("secret", "x");
     return std::move(store.value());
@@ -83,7 +83,7 @@ TEST_F(OpenStore, Keeps_a_few_silent_callers_and_has_room_for_a_member) {
     EXPECT_GE(kUnknownMax + 3, store_->connections());
   }
   const auto member =
-      TcpStore::open({"127.0.0.1", store_->port(), kTestToken}, {1, 2, "run"}, Ms(5'000));
+      TcpStore::open({"127.0.0.1", store_->port(), kTestToken}, {1, 2, "run"}, Ms(60'000));
   ASSERT_TRUE(member) << member.error().text;
   EXPECT_EQ("x", (*member)->wait("secret", Ms(0)));
 }
@@ -157,7 +157,7 @@ TEST(TcpStore, Takes_no_answer_of_another_store_for_one_of_its_own) {
       }
       sockets[1].receive();
     });
-    auto mine = TcpStore::open({"127.0.0.1", listener->port(), kTestToken}, {1, 2, ""}, Ms(5'000));
+    auto mine = TcpStore::open({"127.0.0.1", listener->port(), kTestToken}, {1, 2, ""}, Ms(60'000));
     ASSERT_TRUE(mine);
     std::string said;
     try {

@@ -25,7 +25,7 @@ class StoreMaker {
   StoreMaker(const StoreMaker&) = delete;
   StoreMaker& operator=(const StoreMaker&) = delete;
 
-  Result<std::unique_ptr<Store>> try_open(const StoreMember& member, int patience_ms = 5'000) {
+  Result<std::unique_ptr<Store>> try_open(const StoreMember& member, int patience_ms = 60'000) {
     const std::chrono::milliseconds patience(patience_ms);
     if (kind_ == Kind::file) return FileStore::open(folder_, member, patience);
     auto store =

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <thread>
 
@@ -118,17 +119,18 @@ TEST_P(EveryStore, Notices_that_a_process_was_killed) {
 TEST_P(EveryStore, Keeps_rank_0_until_the_others_have_left) {
   const auto a = maker_.open(0, 2);
   auto b = maker_.open(1, 2);
+  std::atomic<bool> leaves = false;
   std::jthread later([&] {
     std::this_thread::sleep_for(Ms(80));
-    EXPECT_EQ("x", b->wait("last words", Ms(0)));
+    EXPECT_EQ("x", b->wait("last words", Ms(120'000)));
+    leaves = true;
     b->leave(Ms(0));
   });
   a->set("last words", "x");
   const auto begin = std::chrono::steady_clock::now();
   a->leave(Ms(120'000));
-  const auto took = std::chrono::steady_clock::now() - begin;
-  EXPECT_GE(took, Ms(60));
-  EXPECT_LT(took, Ms(110'000));
+  EXPECT_TRUE(leaves);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, Ms(110'000));
 }
 
 TEST_P(EveryStore, Says_that_rank_0_did_not_come) {
@@ -220,10 +222,10 @@ TEST(TcpStore, Says_that_its_port_is_taken) {
 }
 
 TEST(TcpStore, Takes_nobody_of_another_run_or_twice) {
-  const auto a = TcpStore::open({"127.0.0.1", 0, kTestToken}, {0, 2, "mine"}, Ms(5'000));
+  const auto a = TcpStore::open({"127.0.0.1", 0, kTestToken}, {0, 2, "mine"}, Ms(60'000));
   ASSERT_TRUE(a);
   const auto join = [&](const StoreMember& member) {
-    const auto b = TcpStore::open({"127.0.0.1", (*a)->port(), kTestToken}, member, Ms(5'000));
+    const auto b = TcpStore::open({"127.0.0.1", (*a)->port(), kTestToken}, member, Ms(60'000));
     return b ? std::string() : b.error().text;
   };
   EXPECT_THAT(join({1, 2, "older"}),
@@ -234,10 +236,10 @@ TEST(TcpStore, Takes_nobody_of_another_run_or_twice) {
 }
 
 TEST(TcpStore, Survives_who_speaks_another_language) {
-  const auto a = TcpStore::open({"localhost", 0, kTestToken}, {0, 2, ""}, Ms(5'000));
+  const auto a = TcpStore::open({"localhost", 0, kTestToken}, {0, 2, ""}, Ms(60'000));
   ASSERT_TRUE(a) << a.error().text;
   for (const std::string& noise : {std::string("GET / HTTP/1.1"), std::string(), pack({"set"})}) {
-    auto socket = connect_to("127.0.0.1", (*a)->port(), Ms(1'000));
+    auto socket = connect_to("127.0.0.1", (*a)->port(), Ms(60'000));
     ASSERT_TRUE(socket);
     EXPECT_TRUE(socket->send(noise));
   }
@@ -246,8 +248,8 @@ TEST(TcpStore, Survives_who_speaks_another_language) {
 }
 
 TEST(TcpStore, Throws_when_rank_0_is_gone) {
-  auto a = TcpStore::open({"127.0.0.1", 0, kTestToken}, {0, 2, ""}, Ms(5'000));
-  const auto b = TcpStore::open({"127.0.0.1", (*a)->port(), kTestToken}, {1, 2, ""}, Ms(5'000));
+  auto a = TcpStore::open({"127.0.0.1", 0, kTestToken}, {0, 2, ""}, Ms(60'000));
+  const auto b = TcpStore::open({"127.0.0.1", (*a)->port(), kTestToken}, {1, 2, ""}, Ms(60'000));
   ASSERT_TRUE(b);
   (*b)->set("x", "y");
   a->reset();
