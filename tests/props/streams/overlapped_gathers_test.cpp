@@ -189,11 +189,11 @@ TEST(GathersAhead, Give_the_bits_of_gathers_behind_the_update) {
 // The simulator runs gathers as late as it likes, and a layer that did not wait computes with what
 // was there before.
 TEST(GathersAhead, Are_waited_for_by_their_modules_in_every_order) {
-  constexpr int kOrders = 20;
+  constexpr int kGatherOrders = 20;
   RandomScheduler scheduler(3);
   for (const Trained of : kAheadModels)
     for (const bool is_late : {false, true})
-      for (int order = 0; order < kOrders; ++order) {
+      for (int order = 0; order < kGatherOrders; ++order) {
         const ZeroConfig config = ahead(1 + order % 2, 2 + 4 * (order % 3));
         std::vector<double> wanted;
         HostWorld({.world_size = 2}).run([&](Runtime& runtime) {
