@@ -9,6 +9,7 @@
 #include "engine/runtime/host/shared_files.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/memory_file_system.h"
+#include "tests/engine/support/forwarding_files.h"
 #include "tests/engine/support/small_models.h"
 #include "zeroproof/engine/engine.h"
 #include "zeroproof/engine/runtime/host/host_world.h"
@@ -19,9 +20,9 @@ namespace {
 using ::testing::HasSubstr;
 
 // A disk that takes no file until it is opened, or refuses what a rank writes.
-class GatedFiles final : public FileSystem {
+class GatedFiles final : public ForwardingFiles {
  public:
-  explicit GatedFiles(FileSystem& inner) : inner_(inner) {}
+  using ForwardingFiles::ForwardingFiles;
 
   void open() { gate_.set_value(); }
   void refuse(std::string part) { refused_ = std::move(part); }
@@ -30,28 +31,10 @@ class GatedFiles final : public FileSystem {
     opened_.wait();
     if (!refused_.empty() && path.find(refused_) != std::string::npos)
       return tl::unexpected(FileFault{"No space left on device"});
-    return inner_.create(path);
-  }
-  FileResult<std::string> read(const std::string& path, std::uint64_t bytes_max) override {
-    return inner_.read(path, bytes_max);
-  }
-  FileResult<std::vector<std::string>> list(const std::string& folder) override {
-    return inner_.list(folder);
-  }
-  bool exists(const std::string& path) override { return inner_.exists(path); }
-  FileResult<void> make_folders(const std::string& path) override {
-    return inner_.make_folders(path);
-  }
-  FileResult<void> rename(const std::string& from, const std::string& to) override {
-    return inner_.rename(from, to);
-  }
-  FileResult<void> remove_all(const std::string& path) override { return inner_.remove_all(path); }
-  FileResult<void> sync_folder(const std::string& path) override {
-    return inner_.sync_folder(path);
+    return ForwardingFiles::create(path);
   }
 
  private:
-  FileSystem& inner_;
   std::promise<void> gate_;
   std::shared_future<void> opened_ = gate_.get_future().share();
   std::string refused_;

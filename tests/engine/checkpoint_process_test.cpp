@@ -10,6 +10,7 @@
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/files/posix_file_system.h"
+#include "tests/engine/support/forwarding_files.h"
 #include "tests/engine/training_states.h"
 #include "tests/scratch_path.h"
 
@@ -22,38 +23,32 @@ const LoadOptions kProcessLoad = {.tensor_parallel = ParallelRank{}};
 
 // The machine's file system, which kills its process before the n-th operation that changes
 // something, or in the middle of it if it is a write.
-class KillingFileSystem final : public FileSystem {
+class KillingFileSystem final : public ForwardingFiles {
  public:
-  explicit KillingFileSystem(int operations) : left_(operations) {}
+  explicit KillingFileSystem(int operations)
+      : ForwardingFiles(posix_file_system()), left_(operations) {}
 
   FileResult<std::unique_ptr<WritableFile>> create(const std::string& path) override {
     step();
-    auto file = below_.create(path);
+    auto file = ForwardingFiles::create(path);
     if (!file) return tl::unexpected(file.error());
     return std::make_unique<File>(*this, std::move(*file));
   }
-  FileResult<std::string> read(const std::string& path, std::uint64_t bytes_max) override {
-    return below_.read(path, bytes_max);
-  }
-  FileResult<std::vector<std::string>> list(const std::string& folder) override {
-    return below_.list(folder);
-  }
-  bool exists(const std::string& path) override { return below_.exists(path); }
   FileResult<void> make_folders(const std::string& path) override {
     step();
-    return below_.make_folders(path);
+    return ForwardingFiles::make_folders(path);
   }
   FileResult<void> rename(const std::string& from, const std::string& to) override {
     step();
-    return below_.rename(from, to);
+    return ForwardingFiles::rename(from, to);
   }
   FileResult<void> remove_all(const std::string& path) override {
     step();
-    return below_.remove_all(path);
+    return ForwardingFiles::remove_all(path);
   }
   FileResult<void> sync_folder(const std::string& path) override {
     step();
-    return below_.sync_folder(path);
+    return ForwardingFiles::sync_folder(path);
   }
 
  private:
@@ -81,7 +76,6 @@ class KillingFileSystem final : public FileSystem {
     if (left_-- == 0) ::kill(::getpid(), SIGKILL);
   }
 
-  FileSystem& below_ = posix_file_system();
   int left_;
 };
 

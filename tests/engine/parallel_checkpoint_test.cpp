@@ -10,10 +10,10 @@
 
 #include "engine/files/posix_file_system.h"
 #include "model/cpu_ops.h"
+#include "tests/engine/support/forwarding_files.h"
 #include "tests/engine/support/small_models.h"
 #include "tests/scratch_path.h"
 #include "zeroproof/engine/engine.h"
-#include "zeroproof/engine/files/file_system.h"
 #include "zeroproof/engine/runtime/host/host_world.h"
 
 namespace zeroproof {
@@ -114,31 +114,18 @@ TEST(ParallelCheckpoint, Needs_a_rule_for_each_parameter) {
 }
 
 // The machine's files on a disk that stands still at its first operation of a kind.
-class SlowFiles final : public FileSystem {
+class SlowFiles final : public ForwardingFiles {
  public:
-  explicit SlowFiles(std::chrono::milliseconds pause) : pause_(pause) {}
+  explicit SlowFiles(std::chrono::milliseconds pause)
+      : ForwardingFiles(posix_file_system()), pause_(pause) {}
 
   FileResult<std::unique_ptr<WritableFile>> create(const std::string& path) override {
     stand_still(has_created_);
-    return files_.create(path);
+    return ForwardingFiles::create(path);
   }
   FileResult<std::string> read(const std::string& path, std::uint64_t bytes_max) override {
     stand_still(has_read_);
-    return files_.read(path, bytes_max);
-  }
-  FileResult<std::vector<std::string>> list(const std::string& folder) override {
-    return files_.list(folder);
-  }
-  bool exists(const std::string& path) override { return files_.exists(path); }
-  FileResult<void> make_folders(const std::string& path) override {
-    return files_.make_folders(path);
-  }
-  FileResult<void> rename(const std::string& from, const std::string& to) override {
-    return files_.rename(from, to);
-  }
-  FileResult<void> remove_all(const std::string& path) override { return files_.remove_all(path); }
-  FileResult<void> sync_folder(const std::string& path) override {
-    return files_.sync_folder(path);
+    return ForwardingFiles::read(path, bytes_max);
   }
 
  private:
@@ -150,7 +137,6 @@ class SlowFiles final : public FileSystem {
     std::this_thread::sleep_for(pause_);
   }
 
-  FileSystem& files_ = posix_file_system();
   std::chrono::milliseconds pause_;
   std::mutex mutex_;
   bool has_created_ = false;
