@@ -74,6 +74,9 @@ class SavedElements {
   std::map<int, Block> held_;
 };
 
+// What a load takes at a time of the blocks that it holds.
+constexpr std::int64_t kTakenElements = kBlockElements / 8;
+
 struct Interval {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -203,8 +206,8 @@ Result<void> ShardLoad::apply(const std::vector<StateShard>& shards,
 Result<void> ShardLoad::load(const StateShard& shard, const Origin& origin,
                              const ShardValues& values) const {
   SavedElements saved(*files_, path_, origin.key, saved_);
-  for (std::int64_t at = 0; at < shard.values.elements; at += kBlockElements) {
-    const std::int64_t elements = std::min(kBlockElements, shard.values.elements - at);
+  for (std::int64_t at = 0; at < shard.values.elements; at += kTakenElements) {
+    const std::int64_t elements = std::min(kTakenElements, shard.values.elements - at);
     std::vector<double> taken(static_cast<std::size_t>(elements), 0.0);
     auto next = taken.begin();
     Result<void> copied;

@@ -25,8 +25,8 @@ class ShardLoad {
   // That all shards can be loaded: names, shapes, and the bytes of every block that they need.
   Result<void> check(const std::vector<StateShard>& shards,
                      const std::vector<std::vector<std::string>>& groups) const;
-  // Writes them, kBlockElements at a time. After check() only files that change meanwhile are an
-  // error.
+  // Writes them, a part of a block at a time. After check() only files that change meanwhile are
+  // an error.
   Result<void> apply(const std::vector<StateShard>& shards, const ShardValues& values) const;
 
  private:
