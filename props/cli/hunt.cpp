@@ -1,4 +1,4 @@
-// `zeroproof hunt`: programs that an engine of PyTorch trains wrongly (docs/SUBJECTS.md).
+// `zeroproof hunt`: programs that an engine of PyTorch trains wrongly (docs/how-to/hunt_an_engine.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 namespace zeroproof::program {
 
 // What a subject, an engine that runs programs, can do: a document of the schema
-// zeroproof.capabilities/1 (docs/SUBJECTS.md). A statement, a module or another value than the
+// zeroproof.capabilities/1 (docs/reference/subject.md). A statement, a module or another value than the
 // default of a member is possible where the document lists it. Cheap to copy.
 class Capabilities {
  public:
