@@ -1,4 +1,4 @@
-// `zeroproof hunt`: programs that an engine of PyTorch trains wrongly (docs/how-to/hunt_an_engine.md).
+// `zeroproof hunt`: programs that a PyTorch engine trains wrong (docs/how-to/hunt_an_engine.md).
 #include <fmt/format.h>
 
 #include <algorithm>
