@@ -184,8 +184,8 @@ TEST(ZeroConfig, Is_documented_key_by_key) {
     }
   }
   for (const ConfigKey& key : config_keys()) {
-    const std::string row = fmt::format("`{}/{}` | {} | {} |", key.section, key.name,
-                                        key_use_name(key.use), key.note);
+    const std::string row =
+        fmt::format("`{}/{}` | {} | {} |", key.section, key.name, key_use_name(key.use), key.note);
     EXPECT_EQ(1U, rows.erase(row)) << row;
   }
   for (const std::string& row : rows) ADD_FAILURE() << "no key has the row " << row;
