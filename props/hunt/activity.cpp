@@ -98,18 +98,19 @@ std::string activity_text(const Activity& activity) {
                                         rows.size(), idle, activity.cases);
 }
 
-// A property, whose sentence stands in docs/reference/trace_properties.md.
-bool is_property(const Checker& checker) {
-  return checker.name == checker.number && !checker.name.starts_with("MR");
+// A relation between two runs, whose sentence stands nowhere else. Sentences of properties stand in
+// docs/reference/trace_properties.md, those of the walker's rules in activity_text().
+bool is_relation(const Checker& checker) {
+  return checker.name.starts_with("MR");
 }
 
 // "`P1` 91 %, `P2` 73 %", some a line.
-std::string property_shares(const Activity& activity) {
+std::string shares_in_lines(const Activity& activity) {
   constexpr int kInLine = 8;
   std::string text;
   int count = 0;
   for (const Checker& checker : checkers()) {
-    if (!is_property(checker)) continue;
+    if (is_relation(checker)) continue;
     if (count > 0) text += count % kInLine == 0 ? ",\n" : ", ";
     text += fmt::format("`{}` {}", checker.name, activity.share(checker.name));
     ++count;
@@ -118,12 +119,12 @@ std::string property_shares(const Activity& activity) {
 }
 
 std::string activity_markdown(const Activity& activity) {
-  std::string text = property_shares(activity) +
-                     "\n| checker | reported as | sentence | cases |\n|---|---|---|---|\n";
+  std::string text =
+      shares_in_lines(activity) + "\n| relation | sentence | cases |\n|---|---|---|\n";
   for (const Checker& checker : checkers())
-    if (!is_property(checker))
-      text += fmt::format("| `{}` | {} | {} | {} |\n", checker.name, checker.number,
-                          checker.sentence, activity.share(checker.name));
+    if (is_relation(checker))
+      text += fmt::format("| `{}` | {} | {} |\n", checker.name, checker.sentence,
+                          activity.share(checker.name));
   text += "\n| checkers | which runs they judge, in place of a hunt's |\n|---|---|\n";
   std::map<std::string_view, std::string> by_reason;
   for (const Elsewhere& one : kElsewhere)

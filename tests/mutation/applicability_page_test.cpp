@@ -25,16 +25,14 @@ std::string between(const std::string& text, const std::string& begin, const cha
   return text.substr(from, text.find_first_of(end, from) - from);
 }
 
-// The share that the page gives for a checker. A property has no row of its own: its sentence
-// stands in docs/reference/trace_properties.md.
+// The share that the page gives for a checker; a relation has a row with its sentence.
 std::string share_of(const std::string& text, const Checker& checker) {
-  const std::string row =
-      fmt::format("\n| `{}` | {} | {} | ", checker.name, checker.number, checker.sentence);
-  const std::string share = between(text, row, "|");
-  if (share != "missing") return share.substr(0, share.size() - 1);
-  const bool is_property = checker.name == checker.number && !checker.name.starts_with("MR");
-  const std::string generated = text.substr(text.find("<!-- generated: begin -->"));
-  return is_property ? between(generated, fmt::format("`{}` ", checker.name), ",\n") : "missing";
+  if (!checker.name.starts_with("MR"))
+    return between(text.substr(text.find("<!-- generated: begin -->")),
+                   fmt::format("`{}` ", checker.name), ",\n");
+  const std::string share =
+      between(text, fmt::format("\n| `{}` | {} | ", checker.name, checker.sentence), "|");
+  return share == "missing" ? share : share.substr(0, share.size() - 1);
 }
 
 TEST(ApplicabilityPage, Has_each_checker_and_each_has_judged) {
