@@ -1,4 +1,4 @@
-"""ZeRO stage 1 by hand: an engine that zeroproof's programs run on (docs/SUBJECTS.md).
+"""ZeRO stage 1 by hand: an engine that zeroproof's programs run on (docs/how-to/hunt_an_engine.md).
 
 Run, from this folder: python -m zeroproof_subject compare --engine my_engine:make programs.jsonl
 With a bug: --set overwrites=true

@@ -155,7 +155,7 @@ Schedule schedule_for(const ExplorationOptions& options, Choices choices) {
   return {.scenario = options.scenario,
           .settings = {{"policy", options.policy},
                        {"mode", std::string(policy_mode_name(options.mode))},
-                       {"latitude", std::string(latitude_name(options.latitude))},
+                       {"order_model", std::string(latitude_name(options.latitude))},
                        {"N", std::to_string(options.params)}},
           .seed = options.seed,
           .choices = std::move(choices)};
@@ -310,7 +310,7 @@ Result<OrderModel> latitude_of(std::string_view name) {
   if (name == "faithful") return OrderModel::faithful;
   if (name == "any_topological") return OrderModel::any_topological;
   return fail(ErrorCode::usage,
-              fmt::format("unknown latitude '{}': use faithful or any_topological", name));
+              fmt::format("unknown order model '{}': use faithful or any_topological", name));
 }
 
 bool ExplorationReport::has_held() const {
@@ -345,7 +345,7 @@ Result<ExplorationOptions> options_of(const Schedule& schedule) {
       const auto mode = policy_mode_of(value);
       if (!mode) return tl::unexpected(mode.error());
       options.mode = *mode;
-    } else if (key == "latitude") {
+    } else if (key == "order_model" || key == "latitude") {
       const auto latitude = latitude_of(value);
       if (!latitude) return tl::unexpected(latitude.error());
       options.latitude = *latitude;

@@ -44,8 +44,9 @@ HookOrderFinding in_words(World& world, const Finding& finding) {
 }
 
 void search_all(World& world, const HookOrderOptions& options, HookOrderReport& report) {
-  const SearchResult found =
-      search(world, {.is_reduced = options.is_reduced, .should_stop = options.should_stop});
+  const SearchResult found = search(world, {.is_reduced = options.is_reduced,
+                                            .should_stop = options.should_stop,
+                                            .on_progress = options.on_progress});
   report.is_reduced = options.is_reduced;
   report.has_exhausted = found.has_exhausted;
   report.states = found.states;
@@ -76,6 +77,8 @@ Result<void> sample(World& world, const HookOrderOptions& options, HookOrderRepo
   const std::uint64_t executions = options.scheduler == "fifo" ? 1 : options.executions;
   for (; report.executions < executions; ++report.executions) {
     const bool asks = report.executions % kExecutionsBetweenStopRequests == 0;
+    if (asks && options.on_progress)
+      options.on_progress({.executions = report.executions, .findings = findings.size()});
     if (asks && options.should_stop && options.should_stop() != StopRequest::none) break;
     if (!(*scheduler)->new_execution()) break;
     const Run run = hook_order::run(world, **scheduler, {.keeps_moves = true});

@@ -20,6 +20,7 @@ struct HookOrderOptions {
   std::uint64_t seed = 0;
   std::uint64_t executions = 10'000;  // of the sampling schedulers
   std::function<StopRequest()> should_stop = {};
+  std::function<void(const ExploreProgress&)> on_progress = {};
 };
 
 struct HookOrderFinding {

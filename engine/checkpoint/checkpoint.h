@@ -15,7 +15,7 @@
 namespace zeroproof {
 
 // Checkpoints in a universal layout: a folder per parameter, a file per state, whatever the number
-// of ranks. docs/CHECKPOINTS.md has the format.
+// of ranks. docs/reference/checkpoints.md has the format.
 
 struct SaveOptions {
   std::string tag = {};  // letters, digits, '.', '_', '-'; empty: "global_step<N>"

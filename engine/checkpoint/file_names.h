@@ -8,7 +8,7 @@
 
 namespace zeroproof {
 
-// Names within a checkpoint folder (docs/CHECKPOINTS.md).
+// Names within a checkpoint folder (docs/reference/checkpoints.md).
 inline constexpr std::string_view kLatestFile = "latest";
 inline constexpr std::string_view kManifestFile = "manifest.json";
 inline constexpr std::string_view kSavingFolder = ".saving";

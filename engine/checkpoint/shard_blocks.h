@@ -15,7 +15,7 @@
 namespace zeroproof {
 
 // A checkpoint of own shards: every rank writes what it has, in blocks of a file each, and a load
-// reads the blocks that its ranges need. docs/CHECKPOINTS.md 5 has the format.
+// reads the blocks that its ranges need. docs/reference/checkpoints.md 5 has the format.
 
 // The largest block: what a save or a load holds of a tensor at a time.
 inline constexpr std::int64_t kBlockElements = std::int64_t{1} << 20;

@@ -10,7 +10,9 @@
 #include "engine/files/posix_file_system.h"
 #include "model/nearest_name.h"
 #include "props/cli/checkpoint_summary.h"
+#include "props/cli/counted_files.h"
 #include "props/cli/interrupt.h"
+#include "props/cli/shell_quote.h"
 #include "props/cli/verb.h"
 #include "props/report/json_values.h"
 
@@ -43,6 +45,30 @@ std::string verified_json(const VerifiedCheckpoint& found) {
                                      {"problems", std::move(problems)}});
 }
 
+// Says how many bytes of a checkpoint were read.
+class ReadProgress {
+ public:
+  ReadProgress(const Session& session, std::string task)
+      : progress_(session.common.progress),
+        view_{.task = std::move(task), .unit = "MB", .findings = {}} {}
+
+  RangedFileSystem& files() { return files_; }
+  void finish() { progress_.finish(view_); }
+
+ private:
+  void add(std::size_t bytes) {
+    constexpr std::uint64_t kMega = 1'000'000;
+    bytes_ += bytes;
+    view_.runs = bytes_ / kMega;
+    progress_.update([this] { return view_; });
+  }
+
+  ProgressLine progress_;
+  ProgressView view_;
+  std::uint64_t bytes_ = 0;
+  CountedFiles files_{posix_file_system(), [this](std::size_t bytes) { add(bytes); }};
+};
+
 class CheckpointVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
@@ -70,8 +96,8 @@ class CheckpointVerb final : public Verb {
                                                : "checkpoint: name one folder");
     if (!is_convert && (!to_.empty() || !ranks_.empty()))
       return fail(ErrorCode::usage, "checkpoint: --to and --ranks are of convert");
-    if (is_convert) return convert();
-    return action == "verify" ? verify() : inspect(session);
+    if (is_convert) return convert(session);
+    return action == "verify" ? verify(session) : inspect(session);
   }
 
  private:
@@ -80,16 +106,21 @@ class CheckpointVerb final : public Verb {
     if (!summary) return tl::unexpected(summary.error());
     const auto kept = std::make_shared<CheckpointSummary>(std::move(*summary));
     return VerbResult{.text = [kept, palette = session.palette] { return text_of(*kept, palette); },
-                      .json = [kept] { return json_of(*kept); }};
+                      .json = [kept] { return json_of(*kept); },
+                      .next = "checkpoint verify " + shell_quote(words_[1])};
   }
 
-  Result<VerbResult> verify() {
-    auto verified = verify_checkpoint(posix_file_system(), words_[1], tag_, was_interrupted);
+  Result<VerbResult> verify(const Session& session) {
+    ReadProgress progress(session, "checkpoint verify");
+    auto verified = verify_checkpoint(progress.files(), words_[1], tag_, was_interrupted);
     if (!verified) return tl::unexpected(verified.error());
+    progress.finish();
     const auto kept = std::make_shared<VerifiedCheckpoint>(std::move(*verified));
     return VerbResult{.code = kept->problems.empty() ? ExitCode::held : ExitCode::falsified,
                       .text = [kept] { return verified_text(*kept); },
-                      .json = [kept] { return verified_json(*kept); }};
+                      .json = [kept] { return verified_json(*kept); },
+                      .next = fmt::format("checkpoint convert {} OUT --to shards --ranks N",
+                                          shell_quote(words_[1]))};
   }
 
   Result<ConvertOptions> convert_options() const {
@@ -111,11 +142,13 @@ class CheckpointVerb final : public Verb {
     return options;
   }
 
-  Result<VerbResult> convert() {
+  Result<VerbResult> convert(const Session& session) {
     const auto options = convert_options();
     if (!options) return tl::unexpected(options.error());
-    const auto made = convert_checkpoint(posix_file_system(), words_[1], words_[2], *options);
+    ReadProgress progress(session, "checkpoint convert");
+    const auto made = convert_checkpoint(progress.files(), words_[1], words_[2], *options);
     if (!made) return tl::unexpected(made.error());
+    progress.finish();
     return VerbResult{
         .text = [path = *made] { return path + "\n"; },
         .json =
@@ -126,7 +159,8 @@ class CheckpointVerb final : public Verb {
                    {"output", path},
                    {"layout", to_},
                    {"data_parallel_size", ranks > 0 ? OrderedJson(ranks) : OrderedJson(nullptr)}});
-            }};
+            },
+        .next = "checkpoint verify " + shell_quote(words_[2])};
   }
 
   std::vector<std::string> words_;

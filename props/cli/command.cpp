@@ -205,7 +205,19 @@ class Command {
     }
     auto written = write_files(info, result);
     if (written) written = publish_findings(info, result);
-    return written ? result.code : refuse(written.error());
+    if (!written) return refuse(written.error());
+    hint(result);
+    return result.code;
+  }
+
+  // The next step of a run that held: no result, so it goes to stderr, and only beside text.
+  void hint(const VerbResult& result) {
+    const CommonFlags& common = session_.common;
+    const bool is_wanted = !common.wants_json && common.progress != ProgressMode::none;
+    if (!is_wanted || result.next.empty() || result.code != ExitCode::held || was_interrupted())
+      return;
+    session_.out.flush();
+    fmt::print(stderr, "next: {} {}\n", session_.program, result.next);
   }
 
   // A failure ends with the command that shows it again, of every verb.

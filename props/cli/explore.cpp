@@ -29,7 +29,8 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::uint64_t kRandomExecutions = 10'000;  // without --budget
+constexpr std::uint64_t kRandomExecutions = 10'000;         // without --budget
+constexpr std::string_view kFormerOrderModel = "latitude";  // the flag's name until 0.2
 
 class ExploreVerb final : public Verb {
  public:
@@ -43,10 +44,11 @@ class ExploreVerb final : public Verb {
                     {"MODE",
                      "graph_task_callback (default) or count_fallback",
                      {"graph_task_callback", "count_fallback"}});
-    flags.add_value("latitude", latitude_,
-                    {"LATITUDE",
+    flags.add_value("order-model", order_model_,
+                    {"MODEL",
                      "any_topological (default) or faithful: PyTorch's order",
                      {"any_topological", "faithful"}});
+    flags.add_former_name("order-model", kFormerOrderModel);
     flags.add_value("scheduler", scheduler_,
                     {"NAME",
                      "exhaustive (default), random, fifo or replay:FILE; engine: random (default) "
@@ -134,7 +136,7 @@ class ExploreVerb final : public Verb {
     }
     ExplorationOptions base{.scheduler = scheduler_, .seed = seed};
     base.mode = *policy_mode_of(mode_);
-    base.latitude = *latitude_of(latitude_);
+    base.latitude = *latitude_of(order_model_);
     if (auto set = read_settings(base); !set) return tl::unexpected(set.error());
     const auto budget = parse_budget(budget_);
     if (!budget) return tl::unexpected(budget.error());
@@ -242,7 +244,7 @@ class ExploreVerb final : public Verb {
       schedule = {.scenario = options.scenario,
                   .settings = {{"policy", options.policy},
                                {"mode", std::string(policy_mode_name(options.mode))},
-                               {"latitude", "faithful"},
+                               {"order_model", "faithful"},
                                {"N", std::to_string(options.params)}}};
     }
     const auto run = run_schedule(schedule, command_.make_policy());
@@ -269,7 +271,25 @@ class ExploreVerb final : public Verb {
               LocatedFindings findings = located_findings(*reports);
               for (LocatedFinding& one : findings) one.reproduce += command_.words();
               return findings;
-            }};
+            },
+        .next = next_of(*reports)};
+  }
+
+  // What an exploration that held leaves open: other orders, other policies, other scenarios.
+  std::string next_of(const std::vector<ExplorationReport>& reports) const {
+    if (reports.empty()) return {};
+    const ExplorationOptions& first = reports.front().options;
+    const std::string policy = command_.is_given() ? command_.words() : " --policy " + policy_;
+    if (scheduler_ != "exhaustive")
+      return fmt::format("explore {}{} --scheduler exhaustive  # every order",
+                         shell_quote(first.scenario), policy);
+    if (reports.size() > 1)
+      return fmt::format("explore all{} --set N={}  # with more parameters", policy,
+                         2 * first.params);
+    if (command_.is_given() || policy_ != "exact")
+      return fmt::format("explore all{}  # every scenario", policy);
+    return fmt::format("explore {} --policy all  # the policies of DeepSpeed's releases",
+                       shell_quote(first.scenario));
   }
 
   static std::string page(const std::vector<ExplorationReport>& reports, const Session& session,
@@ -291,7 +311,7 @@ class ExploreVerb final : public Verb {
   std::vector<std::string> settings_;
   std::string policy_ = "exact";
   std::string mode_ = "graph_task_callback";
-  std::string latitude_ = "any_topological";
+  std::string order_model_ = "any_topological";
   std::string scheduler_;  // empty: each level has its own
   std::string budget_;
   std::string trace_path_;

@@ -51,6 +51,7 @@ VerbResult result_of(ZeroEpilogueReport report, ExitCode code, const ZeroEpilogu
   };
   result.junit = [shared] { return zero_epilogue_cases(*shared); };
   result.findings = [shared] { return located_findings(*shared); };
+  result.next = "explore hook_order --set P=2 --set N=6  # the engine itself, in every order";
   return result;
 }
 
@@ -80,16 +81,22 @@ Result<VerbResult> ZeroEpilogueExplore::run(const ZeroEpilogueWords& words, Sess
   const auto budget = parse_budget(words.budget);
   if (!budget) return tl::unexpected(budget.error());
   if (budget->work.executions != Budget::kUnlimited) options.executions = budget->work.executions;
+  ProgressLine progress(session.common.progress);
+  ProgressView view{.task = "explore zero_epilogue", .strategy = words.scheduler, .unit = ""};
+  const ExploreWatch watch = watch_for(progress, view, budget->time_ns);
   const std::int64_t start = now_ns();
   std::int64_t verdict = 0;
   options.on_verdict = [&] { verdict = now_ns(); };
-  options.should_stop = [start, time_ns = budget->time_ns] {
-    if (was_interrupted()) return StopRequest::interrupted;
-    return time_ns && now_ns() - start >= *time_ns ? StopRequest::time_over : StopRequest::none;
+  options.should_stop = [&] {
+    progress.update([&] { return view; });
+    return watch.should_stop();
   };
   auto report = explore_zero_epilogue(options);
   if (!report) return tl::unexpected(report.error());
   const std::int64_t end = now_ns();
+  view.states = report->states;
+  view.findings = report->findings.size();
+  progress.finish(view);
   if (auto written = write_files(*report, session.common.out_dir); !written) {
     return tl::unexpected(written.error());
   }

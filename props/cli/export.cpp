@@ -103,7 +103,7 @@ class ExportVerb final : public Verb {
     if (!target_.policy.empty()) text += fmt::format("Policy {}.", target_.policy);
     if (const auto info = find_policy(target_.policy); info && (*info)->releases)
       text += fmt::format(" It is that of DeepSpeed {}.", (*info)->releases_text());
-    if (target_.is_minimized) text += " Minimised: nothing more can be dropped.";
+    if (target_.is_minimized) text += " Minimised: no event can be left out.";
     return text + "\n";
   }
 
@@ -146,7 +146,7 @@ class ExportVerb final : public Verb {
     for (const auto& [number, statement] : target_.claims)
       claims += fmt::format("  claims {}: {}\n", number, statement);
     if (claims.empty())
-      claims = "  claims nothing in particular: any difference from plain PyTorch\n";
+      claims = "  claims no property: it shows any difference from plain PyTorch\n";
     return fmt::format("{}: {} under {}, {}\n{}run it: python3 {}\n", path_, target_.scenario.id,
                        framework_, is_checked_ ? "syntax checked" : "syntax not checked", claims,
                        path_);

@@ -110,6 +110,17 @@ void Flags::add_value(std::string_view name, std::string& value, const FlagHelp&
   option->transform(one_of(std::move(allowed), help.canonical));
 }
 
+void Flags::add_former_name(std::string_view name, std::string_view former) {
+  CLI::Option* option = model_->app.get_option(dashed(name));
+  const auto pass_on = [option](const std::string& value) {
+    option->clear();
+    option->add_result(value);
+    option->run_callback();
+  };
+  CLI::Option* other = model_->app.add_option_function<std::string>(dashed(former), pass_on);
+  other->group("")->envname(environment_name(former));
+}
+
 void Flags::add_list(std::string_view name, std::vector<std::string>& values,
                      const FlagHelp& help) {
   model_->app.add_option(dashed(name), values, std::string(help.text))
@@ -153,7 +164,7 @@ std::string Flags::help() const {
 std::vector<FlagInfo> Flags::list() const {
   std::vector<FlagInfo> flags;
   for (const CLI::Option* option : model_->app.get_options()) {
-    if (option->get_positional()) continue;
+    if (option->get_positional() || option->get_group().empty()) continue;
     FlagInfo flag{.name = option->get_name(),
                   .text = option->get_description(),
                   .takes_value = option->get_items_expected_max() > 0};

@@ -44,6 +44,8 @@ class Flags {
   void add_switch(std::string_view name, bool& is_on, std::string_view text);
   void add_value(std::string_view name, std::string& value, const FlagHelp& help);
   void add_list(std::string_view name, std::vector<std::string>& values, const FlagHelp& help);
+  // Another name of a flag that takes a value, which help and completion leave out.
+  void add_former_name(std::string_view name, std::string_view former);
   void add_words(std::vector<std::string>& words, const FlagHelp& help);
 
   // Code usage; says which flag was probably meant.

@@ -1,4 +1,4 @@
-// `zeroproof generate`: drawn programs for an engine that is not ours (docs/SUBJECTS.md).
+// `zeroproof generate`: programs for an engine that is not ours (docs/how-to/hunt_an_engine.md).
 #include <fmt/format.h>
 
 #include <map>

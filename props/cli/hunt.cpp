@@ -1,4 +1,4 @@
-// `zeroproof hunt`: programs that an engine of PyTorch trains wrongly (docs/SUBJECTS.md).
+// `zeroproof hunt`: programs that a PyTorch engine trains wrong (docs/how-to/hunt_an_engine.md).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -206,7 +206,11 @@ class HuntVerb final : public Verb {
         .json = [document] { return hunt_json(*document); },
         .junit = [document] { return hunt_cases(*document); },
         .findings = [document] { return located_findings(*document); },
-        .has_written_out = !session.common.out_dir.empty()};
+        .has_written_out = !session.common.out_dir.empty(),
+        .next = merged_.empty()
+                    ? fmt::format("hunt{} --seed {} --budget 30m  # other programs",
+                                  engine_words(engine_, settings_), session.common.seed + 1)
+                    : ""};
   }
 
   // One signature of one engine is one finding.

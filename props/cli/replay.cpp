@@ -277,6 +277,12 @@ class ReplayVerb final : public Verb {
     return all;
   }
 
+  static std::string next_of(const ReplayReport& report) {
+    if (report.traces.empty()) return {};
+    return fmt::format("show {} --html --out trace.html  # its timeline",
+                       shell_quote(report.traces.front().path));
+  }
+
   static Result<VerbResult> result_of(const Session& session,
                                       const std::shared_ptr<Findings>& findings) {
     return VerbResult{.code = exit_code_of(*findings),
@@ -286,7 +292,8 @@ class ReplayVerb final : public Verb {
                             return replay_json(findings->traces, findings->schedules,
                                                findings->answers);
                           },
-                      .junit = [findings] { return cases(*findings); }};
+                      .junit = [findings] { return cases(*findings); },
+                      .next = next_of(findings->traces)};
   }
 
   std::vector<std::string> words_;

@@ -136,7 +136,7 @@ Result<ShowPicture::Shown> ShowPicture::show_common_model(const std::string& wor
   const auto replay = replay_zero_epilogue(word);
   if (!replay) return tl::unexpected(replay.error());
   if (replay->report.findings.empty()) {
-    return fail(ErrorCode::usage, fmt::format("show: '{}' violates nothing any more", word));
+    return fail(ErrorCode::usage, fmt::format("show: '{}' violates no property any more", word));
   }
   return Shown{finding_picture(replay->report, replay->report.findings.front()), ExitCode::held};
 }

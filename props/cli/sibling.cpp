@@ -72,9 +72,9 @@ bool is_sibling_there(const char* sibling) {
 
 Error no_sibling(const char* sibling) {
   return {ErrorCode::cannot_run,
-          fmt::format("the program with a mutated engine is not there: {}; './zp build' or the "
-                      "target {} builds it",
-                      path_of(sibling), sibling)};
+          fmt::format("the program with a mutated engine is not there: {}; the Python wheel has "
+                      "none: './zp build' in the source tree builds it",
+                      path_of(sibling))};
 }
 
 Error become_sibling(const char* sibling, const std::string& program,

@@ -122,7 +122,7 @@ class TrainVerb final : public Verb {
     if (info != nullptr && info->is_available) return {};
     return fail(ErrorCode::cannot_run,
                 fmt::format("train: --runtime {}: {}", runtime_,
-                            info == nullptr ? "there is none of that name" : info->reason));
+                            info == nullptr ? "no runtime has that name" : info->reason));
   }
 
   void declare_engine(Flags& flags) {
@@ -241,7 +241,15 @@ class TrainVerb final : public Verb {
                                    session.reproduce_line(exit_code_of(*report));
                           },
                       .json = [this, report] { return config_.in_json(train_json(*report)); },
-                      .junit = [report] { return train_cases({*report}); }};
+                      .junit = [report] { return train_cases({*report}); },
+                      .next = next_of(cell)};
+  }
+
+  // The same training in other orders.
+  std::string next_of(const TrainCell& cell) const {
+    if (is_recording_ || runtime_ == "cuda") return {};
+    return fmt::format("explore {} --stage {} --budget 30s  # in other orders", cell.scenario,
+                       cell.stage);
   }
 
   // A flag that means a scenario, or how its runs are ordered and judged.

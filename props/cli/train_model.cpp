@@ -144,7 +144,7 @@ Result<void> ModelFlags::check_together(const train::DecoderCell& cell,
   if (options.leaves_out_collectives && (!cell.gpus || options.checks_baseline))
     return fail(ErrorCode::usage,
                 "train: --no-collectives: times --runtime cuda alone; its numbers are no "
-                "training's, so that --check-baseline has nothing to compare");
+                "training's, so that --check-baseline cannot compare them");
   if (cell.model == "m267" && !cell.gpus)
     return fail(ErrorCode::usage,
                 "train: --model m267: the host runtime keeps every number as a double, so that "

@@ -45,6 +45,7 @@ struct VerbResult {
   std::function<std::vector<JUnitCase>()> junit;
   std::function<LocatedFindings()> findings;  // for SARIF and annotations
   bool has_written_out = false;               // what --out asks for is there already
+  std::string next = {};                      // after a run that held: a command to try, or empty
 };
 
 // One verb: declares its flags, then runs once.

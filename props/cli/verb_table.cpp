@@ -7,7 +7,7 @@ namespace zeroproof {
 namespace {
 
 constexpr std::array kVerbs = {
-    VerbInfo{"verify", "the main job: replays the bundled traces, explores every scenario",
+    VerbInfo{"verify", "checks this zeroproof itself: bundled traces, scenarios, faults",
              "  zeroproof verify\n"
              "  zeroproof verify --quick --junit out/verify.xml\n",
              make_verify},
@@ -24,7 +24,7 @@ constexpr std::array kVerbs = {
     VerbInfo{"explore",
              "searches the orders of a scenario: of its hooks, or of the engine in the simulator",
              "  zeroproof explore S2b --policy deepspeed-0.18.7\n"
-             "  zeroproof explore all --policy all --latitude any_topological\n"
+             "  zeroproof explore all --policy all --order-model any_topological\n"
              "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n"
              "  zeroproof explore zero_epilogue --set P=2 --set N=10 --no-reduction\n"
              "  zeroproof explore zero_epilogue --set P=2 --set N=11 --set defect=M9 --json\n"
@@ -63,7 +63,7 @@ constexpr std::array kVerbs = {
              "  zeroproof conform P01_mlp2.jsonl.gz --dtype float32 --json\n"
              "  zeroproof conform tests/traces/deepspeed-edaa7221-cuda\n",
              make_conform},
-    VerbInfo{kMutation, "hunts each fault woven into the engine without being told which it is",
+    VerbInfo{kMutation, "hunts each fault woven into the engine without knowing which it is",
              "  zeroproof mutation\n"
              "  zeroproof mutation A01 B17 --budget 20s\n"
              "  zeroproof mutation --quick --json\n"},
@@ -112,8 +112,13 @@ const ProgramInfo& program_info() {
   static constexpr ProgramInfo kProgram{
       .name = "zeroproof",
       .about =
-          "A simulator for the backward hooks of ZeRO training: explores hook orders, replays "
-          "recorded\nhook traces and names the property that an order breaks.\n"};
+          "Finds hook orders that break sharded training. Begin with one of these:\n"
+          "  a job that hangs or trains wrongly\n"
+          "    torchrun --nproc_per_node 2 -m zeroproof_recorder run --out trace train.py\n"
+          "    zeroproof replay trace\n"
+          "  an engine          zeroproof hunt --engine ddp --budget 3x\n"
+          "  a hook policy      zeroproof explore S2 --policy deepspeed-0.18.3\n"
+          "  a checkpoint       zeroproof checkpoint inspect FOLDER\n"};
   return kProgram;
 }
 

@@ -106,7 +106,8 @@ class VerifyVerb final : public Verb {
                       .json = [report] { return verify_json(*report); },
                       .junit = [report] { return verify_cases(*report); },
                       .findings = [report] { return located_findings(*report); },
-                      .has_written_out = true};
+                      .has_written_out = true,
+                      .next = "replay TRACE  # a job of yours: docs/how-to/record_a_job.md"};
   }
 
   bool is_quick_ = false;

@@ -76,7 +76,7 @@ std::vector<ScriptClaim> claims_of(const Scenario& scenario, const ExplorationOp
   Schedule schedule{.scenario = scenario.id};
   schedule.settings = {{"policy", explore.policy},
                        {"mode", std::string(policy_mode_name(explore.mode))},
-                       {"latitude", std::string(latitude_name(OrderModel::faithful))}};
+                       {"order_model", std::string(latitude_name(OrderModel::faithful))}};
   const auto run = run_schedule(schedule, scenario);
   std::vector<ScriptClaim> claims;
   if (!run) return claims;

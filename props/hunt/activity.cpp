@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "props/reference/rule.h"
 #include "props/registry.h"
@@ -97,14 +98,38 @@ std::string activity_text(const Activity& activity) {
                                         rows.size(), idle, activity.cases);
 }
 
+// A relation between two runs, whose sentence stands nowhere else. Sentences of properties stand in
+// docs/reference/trace_properties.md, those of the walker's rules in activity_text().
+bool is_relation(const Checker& checker) {
+  return checker.name.starts_with("MR");
+}
+
+// "`P1` 91 %, `P2` 73 %", some a line.
+std::string shares_in_lines(const Activity& activity) {
+  constexpr int kInLine = 8;
+  std::string text;
+  int count = 0;
+  for (const Checker& checker : checkers()) {
+    if (is_relation(checker)) continue;
+    if (count > 0) text += count % kInLine == 0 ? ",\n" : ", ";
+    text += fmt::format("`{}` {}", checker.name, activity.share(checker.name));
+    ++count;
+  }
+  return text + "\n";
+}
+
 std::string activity_markdown(const Activity& activity) {
-  std::string text = "| checker | reported as | sentence | cases |\n|---|---|---|---|\n";
+  std::string text =
+      shares_in_lines(activity) + "\n| relation | sentence | cases |\n|---|---|---|\n";
   for (const Checker& checker : checkers())
-    text += fmt::format("| `{}` | {} | {} | {} |\n", checker.name, checker.number, checker.sentence,
-                        activity.share(checker.name));
-  text += "\n| checker | which runs it judges, in place of a hunt's |\n|---|---|\n";
+    if (is_relation(checker))
+      text += fmt::format("| `{}` | {} | {} |\n", checker.name, checker.sentence,
+                          activity.share(checker.name));
+  text += "\n| checkers | which runs they judge, in place of a hunt's |\n|---|---|\n";
+  std::map<std::string_view, std::string> by_reason;
   for (const Elsewhere& one : kElsewhere)
-    text += fmt::format("| `{}` | {} |\n", one.number, one.why);
+    by_reason[one.why] += fmt::format("{}`{}`", by_reason[one.why].empty() ? "" : " ", one.number);
+  for (const auto& [why, numbers] : by_reason) text += fmt::format("| {} | {} |\n", numbers, why);
   return text;
 }
 

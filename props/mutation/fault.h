@@ -10,7 +10,7 @@
 
 namespace zeroproof::mutation {
 
-// One fault of our engine, or why a bug of the catalogue is none (docs/MUTATION.md).
+// One fault of our engine, or why a known bug is none (docs/explanation/mutation_testing.md).
 struct Fault {
   std::string_view id;             // "A01"; "F18b" for the second of a pair of opposite faults
   std::string_view sentence = "";  // what the engine does wrong, in a few words

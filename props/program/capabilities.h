@@ -11,8 +11,8 @@
 namespace zeroproof::program {
 
 // What a subject, an engine that runs programs, can do: a document of the schema
-// zeroproof.capabilities/1 (docs/SUBJECTS.md). A statement, a module or another value than the
-// default of a member is possible where the document lists it. Cheap to copy.
+// zeroproof.capabilities/1 (docs/reference/subject.md). A statement, a module or another value than
+// the default of a member is possible where the document lists it. Cheap to copy.
 class Capabilities {
  public:
   // `where` is the file's name, for messages. Errors name the JSON pointer and the nearest name.

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kNamesShown = 4;
 constexpr std::size_t kRecentMax = 8;
+constexpr std::int64_t kNumberBytesMax = 8;
 constexpr std::string_view kGradientHook = "gradient hook";
 
 std::int64_t element_bytes(std::string_view dtype) {
@@ -131,8 +132,9 @@ struct RankCursor::State {
     return out;
   }
 
-  // The only parameter of that size.
+  // The only parameter of that size. One number is rather a loss or a count than a parameter.
   std::string by_size(std::int64_t bytes) const {
+    if (bytes <= kNumberBytesMax) return {};
     const auto fitting = sizes.find(bytes);
     const bool is_unique = fitting != sizes.end() && fitting->second.size() == 1;
     return is_unique ? std::string(names.text(fitting->second.front())) : std::string();

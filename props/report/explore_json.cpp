@@ -51,7 +51,8 @@ OrderedJson run_json(const ExplorationReport& report) {
       {"title", report.title},
       {"policy", options.policy},
       {"mode", policy_mode_name(options.mode)},
-      {"latitude", latitude_name(options.latitude)},
+      {"order_model", latitude_name(options.latitude)},
+      {"latitude", latitude_name(options.latitude)},  // its name until 0.2
       {"params", options.params},
       {"scheduler", options.scheduler},
       {"status", exploration_status_name(status_of(report))},

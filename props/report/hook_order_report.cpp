@@ -76,7 +76,7 @@ std::string hook_order_json(const HookOrderReport& report, std::uint64_t seed, d
 
 std::string hook_order_text(const HookOrderReport& report, double seconds) {
   std::string text = fmt::format("hook_order {}: {}\n", report.settings, verdict(report));
-  if (!report.planted.empty()) text += fmt::format("  planted: {}\n", report.planted);
+  if (!report.planted.empty()) text += fmt::format("  defect: {}\n", report.planted);
   if (!report.divergence.empty()) text += fmt::format("  {}\n", report.divergence);
   std::vector<std::vector<std::string>> rows;
   rows.push_back({"scheduler", report.scheduler + (report.is_reduced ? ", reduced" : "")});

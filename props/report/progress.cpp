@@ -53,8 +53,8 @@ std::optional<std::int64_t> seconds_left(const ProgressView& view, std::int64_t 
 
 std::string runs_text(const ProgressView& view) {
   const std::string runs = short_count(view.runs);
-  if (!view.runs_max) return runs + " runs";
-  return fmt::format("{}/{} runs", runs, short_count(*view.runs_max));
+  if (!view.runs_max) return fmt::format("{} {}", runs, view.unit);
+  return fmt::format("{}/{} {}", runs, short_count(*view.runs_max), view.unit);
 }
 
 std::string findings_text(std::uint64_t findings) {
@@ -118,8 +118,12 @@ void ProgressLine::finish(const ProgressView& view) {
 }
 
 std::string ProgressLine::text(const ProgressView& view, std::int64_t elapsed_ns, bool is_final) {
-  std::vector<std::string> parts = {view.task, view.strategy, runs_text(view)};
-  parts.push_back(rate_text(view.runs, elapsed_ns));
+  std::vector<std::string> parts = {view.task};
+  if (!view.strategy.empty()) parts.push_back(view.strategy);
+  if (!view.unit.empty()) {
+    parts.push_back(runs_text(view));
+    parts.push_back(rate_text(view.runs, elapsed_ns));
+  }
   if (view.depth > 0) parts.push_back(fmt::format("depth {}", view.depth));
   if (view.states) parts.push_back("states " + short_count(*view.states));
   if (view.unique) parts.push_back("unique " + short_count(*view.unique));
@@ -128,7 +132,7 @@ std::string ProgressLine::text(const ProgressView& view, std::int64_t elapsed_ns
   if (view.sometimes) {
     parts.push_back(fmt::format("sometimes {}/{}", view.sometimes->first, view.sometimes->second));
   }
-  parts.push_back(findings_text(view.findings));
+  if (view.findings) parts.push_back(findings_text(*view.findings));
   if (view.hangs)
     parts.push_back(fmt::format("{} hang{}", *view.hangs, *view.hangs == 1 ? "" : "s"));
   const auto left = seconds_left(view, elapsed_ns);
@@ -136,6 +140,8 @@ std::string ProgressLine::text(const ProgressView& view, std::int64_t elapsed_ns
     parts.push_back("took " + clock_text(elapsed_ns / kSecond_ns));
   } else if (left) {
     parts.push_back(clock_text(*left) + " left");
+  } else if (view.unit.empty()) {
+    parts.push_back(clock_text(elapsed_ns / kSecond_ns) + " so far");
   }
   return fmt::format("{}", fmt::join(parts, "  "));
 }

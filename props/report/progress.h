@@ -26,13 +26,14 @@ struct ProgressView {
   std::string strategy;  // "exhaustive"
   std::uint64_t runs = 0;
   std::optional<std::uint64_t> runs_max = {};
+  std::string_view unit = "runs";  // of them; empty: they are not known, the time is shown
   std::optional<std::int64_t> seconds_max = {};
   std::uint64_t depth = 0;
   std::optional<std::uint64_t> states = {};
   std::optional<std::uint64_t> unique = {};
   std::uint64_t unique_of = 0;  // for their share; 0: not known
   std::optional<std::pair<std::uint64_t, std::uint64_t>> sometimes = {};  // reached, of how many
-  std::uint64_t findings = 0;
+  std::optional<std::uint64_t> findings = 0;  // absent: the task looks for none
   std::optional<std::uint64_t> hangs = {};
 };
 

@@ -33,7 +33,8 @@ OrderedJson cell_json(const ExplorationReport& report) {
   return {{"scenario", report.options.scenario},
           {"policy", report.options.policy},
           {"mode", policy_mode_name(report.options.mode)},
-          {"latitude", latitude_name(report.options.latitude)},
+          {"order_model", latitude_name(report.options.latitude)},
+          {"latitude", latitude_name(report.options.latitude)},  // its name until 0.2
           {"params", report.options.params},
           {"status", exploration_status_name(status_of(report))},
           {"orders", report.orders_explored ? OrderedJson(report.orders_explored->text())

@@ -122,7 +122,8 @@ std::string exact_part(const VerifyReport& report, const Palette& palette) {
                             one.options.params, falsified_numbers(one));
   }
   return fmt::format(
-             "{}  exact     {} of {} explorations held: {} scenarios, both latitudes, N = {}; {} "
+             "{}  exact     {} of {} explorations held: {} scenarios, both order models, N = {}; "
+             "{} "
              "orders, each counted a second way\n",
              part_word(report.has_exact_held(), palette), held, report.exact.size(),
              builtin_scenarios().size(), report.options.is_quick ? "4" : "4 and 8", orders.text()) +

@@ -185,7 +185,7 @@ std::string zero_epilogue_json(const ZeroEpilogueReport& report, std::uint64_t s
 std::string zero_epilogue_text(const ZeroEpilogueReport& report, const ZeroEpilogueTimes& seconds) {
   std::string text = fmt::format("zero_epilogue {}: {}\n", report.settings,
                                  exploration_status_name(status_of(report)));
-  if (!report.defect.empty()) text += fmt::format("  planted: {}\n", report.defect);
+  if (!report.defect.empty()) text += fmt::format("  defect: {}\n", report.defect);
   std::vector<std::vector<std::string>> rows;
   rows.push_back({"scheduler", report.scheduler + (report.is_reduced ? ", reduced" : "")});
   if (!report.replayed.empty()) rows.push_back({"replay", report.replayed});

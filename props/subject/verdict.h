@@ -16,7 +16,7 @@ namespace zeroproof::subject {
 using Versions = std::vector<std::pair<std::string, std::string>>;
 std::string version_line(const Versions& versions);  // "torch 2.15.0, deepspeed 0.19.8"
 
-// What became of one program on a subject, beside plain PyTorch (docs/SUBJECTS.md).
+// What became of one program on a subject, beside plain PyTorch (docs/reference/subject.md).
 enum class Status : std::uint8_t {
   equal,
   differs,  // or raises what plain PyTorch does not raise

@@ -54,9 +54,16 @@ class Search {
 
   bool must_stop() {
     if (options_.stops_at_first && !result_.findings.empty()) return true;
-    if (!options_.should_stop || result_.executions % kExecutionsBetweenStopRequests != 0)
-      return false;
-    return options_.should_stop() != StopRequest::none;
+    if (result_.executions % kExecutionsBetweenStopRequests != 0) return false;
+    report_progress();
+    return options_.should_stop && options_.should_stop() != StopRequest::none;
+  }
+
+  void report_progress() const {
+    if (!options_.on_progress) return;
+    ExploreProgress progress{.executions = result_.executions, .findings = result_.findings.size()};
+    progress.scheduler.states = known_.size();
+    options_.on_progress(progress);
   }
 
   void execute() {

@@ -14,8 +14,9 @@ namespace zeroproof::hook_order {
 
 struct SearchOptions {
   bool is_reduced = true;
-  bool stops_at_first = false;                    // finding
-  std::function<StopRequest()> should_stop = {};  // asked now and then
+  bool stops_at_first = false;                                   // finding
+  std::function<StopRequest()> should_stop = {};                 // asked now and then
+  std::function<void(const ExploreProgress&)> on_progress = {};  // called before it is asked
 };
 
 // The shortest run that violates a property, of those that the search met.

@@ -1,4 +1,4 @@
-"""The subject protocol: JSON lines over stdin and stdout (docs/SUBJECTS.md).
+"""The subject protocol: JSON lines over stdin and stdout (docs/reference/subject.md).
 
 A request is {"id": N, "run": PROGRAM}, {"id": N, "compare": PROGRAM} or {"end": true}. The answer
 to `run` has what each rank saw. The answer to `compare` is a verdict:

@@ -1,6 +1,6 @@
 """pytest --zeroproof-engine NAME: a failing test for each program that the engine trains wrongly.
 
-`zeroproof hunt` draws the programs, runs them and makes the findings small; docs/PROPERTY_TESTS.md.
+`zeroproof hunt` draws the programs, runs them and makes the findings small; docs/tutorial/property_tests.md.
 """
 
 from __future__ import annotations

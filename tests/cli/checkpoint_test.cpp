@@ -53,7 +53,9 @@ TEST(CheckpointVerb, Says_what_a_checkpoint_holds) {
 TEST(CheckpointVerb, Names_damaged_files_and_returns_1) {
   const ScratchFolder scratch;
   save_small(scratch / "run");
-  EXPECT_EQ(0, zeroproof("checkpoint verify " + (scratch / "run")).exit_code);
+  const CommandResult whole = zeroproof("checkpoint verify " + (scratch / "run"));
+  EXPECT_EQ(0, whole.exit_code);
+  EXPECT_THAT(whole.err, HasSubstr("checkpoint verify  0 MB  0/s  took 00:00\nnext: "));
   const std::string folder = scratch / "run/global_step7/zero/fc.weight/";
   std::filesystem::remove(folder + "exp_avg.tensor");
   std::filesystem::resize_file(folder + "fp32.tensor", 20);

@@ -17,7 +17,8 @@ import followed
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BINARY = ""
 PAGES = ("README.md", "docs/tutorial/record_and_diagnose.md",
-         "docs/tutorial/smallest_failing_order.md")
+         "docs/tutorial/smallest_failing_order.md", "docs/how-to/resume_at_another_world_size.md")
+EXAMPLES = ("resume_on_ranks",)  # built beside zeroproof; a page may run them
 # Commands that another test runs: which, and words of it.
 ELSEWHERE = {
     "./zp verify": ("tests/install/bare_debian.sh", "for command in verify test"),
@@ -53,6 +54,8 @@ def follow(path):
         os.mkdir(programs)
         os.symlink(os.path.join(ROOT, "tests"), os.path.join(folder, "tests"))
         os.symlink(BINARY, os.path.join(programs, "zeroproof"))
+        for name in EXAMPLES:
+            os.symlink(os.path.join(os.path.dirname(BINARY), name), os.path.join(programs, name))
         for name, arguments in (("python", ""), ("python3", ""),
                                 ("torchrun", "-m torch.distributed.run ")):
             with open(os.path.join(programs, name), "w", encoding="utf-8") as file:

@@ -90,6 +90,28 @@ TEST(Diagnosis, Says_who_waits_for_whom) {
   EXPECT_THAT(all.front().what, HasSubstr("rank 1 never issued"));
 }
 
+// Its size is that of the only bias with one element, and it is a loss.
+TEST(Diagnosis, Gives_no_parameter_to_a_collective_of_one_number) {
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < 2; ++rank) {
+    TraceText trace(rank, 2);
+    trace.record(R"({"rec":"group","name":"world","ranks":[0,1]})");
+    trace.param("weight", 8).param("bias", 1);
+    for (int number = 0; number < 2; ++number) {
+      const int bytes = number == 1 && rank == 0 ? 4 : 32;
+      trace.event("coll.issue", -1,
+                  fmt::format(",\"op\":\"all_reduce\",\"cseq\":{0},\"group\":\"world\",\"key\":"
+                              "\"world:{0}\",\"bytes\":{1},\"async\":false",
+                              number, bytes));
+    }
+    texts.push_back(trace.text());
+  }
+  const auto all = diagnosis_of_texts(texts);
+  ASSERT_FALSE(all.empty());
+  EXPECT_THAT(all.front().what, HasSubstr("of 32 bytes for weight"));
+  EXPECT_THAT(all.front().what, HasSubstr("of 4 bytes on rank 0"));
+}
+
 TEST(Diagnosis, Tells_size_from_operation_from_parameter) {
   const auto kind_with = [](std::string_view op, int bytes, std::string_view param) {
     std::vector<std::string> texts;

@@ -57,6 +57,15 @@ TEST(ProgressLine, Says_what_is_known) {
             std::string::npos);
 }
 
+TEST(ProgressLine, Shows_the_time_where_no_run_is_counted) {
+  const ProgressView search{.task = "explore zero_epilogue", .strategy = "exhaustive", .unit = ""};
+  EXPECT_EQ(ProgressLine::text(search, 4'000 * kMillisecond_ns, false),
+            "explore zero_epilogue  exhaustive  0 findings  00:04 so far");
+  const ProgressView read{.task = "checkpoint verify", .runs = 1'200, .unit = "MB", .findings = {}};
+  EXPECT_EQ(ProgressLine::text(read, 4'000 * kMillisecond_ns, false),
+            "checkpoint verify  1.2k MB  300/s");
+}
+
 TEST(ProgressLine, Redraws_at_most_ten_times_a_second_on_a_terminal) {
   Rig rig;
   ProgressLine progress(ProgressMode::automatic, rig.output(true));

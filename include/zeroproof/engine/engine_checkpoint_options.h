@@ -12,7 +12,7 @@ namespace zeroproof {
 class CheckpointStore;  // engine/checkpoint/checkpoint_store.h
 class FileSystem;       // zeroproof/engine/files/file_system.h
 
-// A checkpoint has whole tensors, or what each rank has, in blocks (docs/CHECKPOINTS.md 5).
+// A checkpoint has whole tensors, or blocks of each rank (docs/reference/checkpoints.md 5).
 enum class CheckpointLayout : std::uint8_t { universal, shards };
 
 struct EngineCheckpointOptions {

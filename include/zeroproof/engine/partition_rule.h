@@ -16,7 +16,7 @@ enum class PartitionKind : std::uint8_t {
 };
 
 // How the ranks of a tensor-parallel group share one parameter and its optimizer state
-// (docs/spec/zero.md 6.3; docs/CHECKPOINTS.md 4). Plain data.
+// (docs/spec/zero.md 6.3; docs/reference/checkpoints.md 4). Plain data.
 struct PartitionRule {
   PartitionKind kind = PartitionKind::inferred;
   std::int64_t axis = 0;

@@ -9,7 +9,7 @@ namespace zeroproof {
 namespace {
 
 constexpr std::array kVerbs = {
-    VerbInfo{kMutation, "hunts each fault woven into the engine without being told which it is",
+    VerbInfo{kMutation, "hunts each fault woven into the engine without knowing which it is",
              "  zeroproof mutation\n"
              "  zeroproof mutation A01 B17 --budget 20s\n"
              "  zeroproof mutation --unmutated 100s --seed 3\n",

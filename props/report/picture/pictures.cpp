@@ -142,8 +142,10 @@ Picture events_picture(const std::vector<HookEvent>& events, const NameTable& na
 }
 
 std::string settings_title(const Schedule& schedule) {
+  const auto options = options_of(schedule);
+  const std::string_view order = options ? latitude_name(options->latitude) : "";
   return fmt::format("{} · {} · {} · N={}", visible(schedule.scenario), setting(schedule, "policy"),
-                     setting(schedule, "latitude"), setting(schedule, "N"));
+                     order, setting(schedule, "N"));
 }
 
 }  // namespace

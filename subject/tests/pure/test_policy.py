@@ -2,6 +2,8 @@
 
 import collections
 import json
+import subprocess
+import sys
 import threading
 import types
 import unittest
@@ -99,6 +101,20 @@ class Conversation:
         self.replies.append(reply)
         if self.answers and "from" not in self.answers[0]:
             self.answers[0]["from"] = reply["now"]["state"]
+
+
+class CommandTest(unittest.TestCase):
+    def test_a_missing_module_says_what_to_do(self):
+        run = subprocess.run(
+            [sys.executable, "-m", "zeroproof_subject.policy", "no_such_module:make"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(run.returncode, 77)
+        reason = json.loads(run.stdout)["cannot_run"]
+        self.assertIn("No module named 'no_such_module'", reason)
+        self.assertIn(f"in {sys.executable}: install it", reason)
 
 
 class ServerTest(unittest.TestCase):

@@ -1,4 +1,4 @@
-"""docs/PROPERTY_TESTS.md, followed step by step."""
+"""docs/tutorial/property_tests.md, followed step by step."""
 
 import importlib.util
 import os
@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 SUBJECT = Path(__file__).resolve().parents[2]
-PAGE = SUBJECT.parent / "docs" / "PROPERTY_TESTS.md"
+PAGE = SUBJECT.parent / "docs" / "tutorial" / "property_tests.md"
 ZEROPROOF = os.environ.get("ZP_ZEROPROOF", "")
 
 

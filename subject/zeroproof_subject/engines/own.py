@@ -1,4 +1,4 @@
-"""A user's engine: `package.module:make` (docs/SUBJECTS.md)."""
+"""A user's engine: `package.module:make` (docs/how-to/hunt_an_engine.md)."""
 
 from __future__ import annotations
 

@@ -33,6 +33,13 @@ def input_lines() -> Iterator[str]:
     return iter(sys.stdin.readline, "")
 
 
+def what_to_do(error: Exception) -> str:
+    """After the reason: a missing module is installed, or another Python has it."""
+    if not isinstance(error, ModuleNotFoundError):
+        return ""
+    return f" in {sys.executable}: install it, or name another Python in the command"
+
+
 def main() -> int:
     """Returns the exit code."""
     arguments = parser().parse_args()
@@ -50,7 +57,8 @@ def main() -> int:
     try:
         policy = getattr(importlib.import_module(module), make)(host)
     except (ImportError, AttributeError, ValueError) as error:
-        write(json.dumps({"zeroproof_policy": VERSION, "cannot_run": f"{name}: {error}"}))
+        reason = f"{name}: {error}{what_to_do(error)}"
+        write(json.dumps({"zeroproof_policy": VERSION, "cannot_run": reason}))
         return 77
     Server(host, policy, input_lines(), write, getattr(policy, "package", "")).run()
     return 0
