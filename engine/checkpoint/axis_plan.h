@@ -48,7 +48,7 @@ Result<void> check_target(const Shape& part, const Shape& whole,
 // What `outer` makes of the tensor that `inner` makes, by the parts of `inner`.
 AxisPlan composed(const AxisPlan& outer, const AxisPlan& inner);
 
-// Elements in a row of one part, row-major; of kZeros: `begin` says nothing.
+// Elements in a row of one part, row-major; of kZeros: `begin` has no meaning.
 struct PartPiece {
   int part = 0;
   std::int64_t begin = 0;

@@ -13,7 +13,7 @@ namespace zeroproof {
 
 // A checkpoint of shards that is loaded, by any number of data- and tensor-parallel ranks. Where
 // another number of tensor-parallel ranks saved it, partition rules say what a rank takes of whose
-// shards, as they do for whole tensors (docs/CHECKPOINTS.md 4).
+// shards, as they do for whole tensors (docs/reference/checkpoints.md 4).
 class ShardLoad {
  public:
   // Reads what is where. Errors as load_checkpoint().

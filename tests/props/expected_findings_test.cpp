@@ -1,4 +1,4 @@
-// What a folder's expected.json says of its recordings: verify tells each finding too many or too
+// What a folder's expected.json says of its recordings: verify reports each finding too many or too
 // few.
 #include <gtest/gtest.h>
 
