@@ -145,11 +145,12 @@ class HuntVerb final : public Verb {
                              const FindingFolder* folder, const subject::HuntOptions& options,
                              const Session& session) const {
     ProgressLine progress(session.common.progress);
-    ProgressView view{.task = "hunt " + engine_text(), .strategy = "cases"};
+    ProgressView view{.task = "hunt " + engine_text(), .unit = "cases"};
     if (options.cases_max != UINT64_MAX) view.runs_max = options.cases_max;
     if (options.time_max_ns != INT64_MAX) view.seconds_max = options.time_max_ns / kSecond_ns;
     const auto show = [&](const subject::HuntReport& report) {
       view.runs = report.cases;
+      view.strategy = fmt::format("{} runs", report.runs);  // of the subject, also to make it small
       view.findings = report.findings.size();
       view.hangs = report.hangs;
     };
