@@ -52,10 +52,9 @@ TEST(Features, Are_what_a_program_brings_together) {
 }
 
 TEST(Features, Name_what_is_inside_and_what_is_refused) {
-  const auto features = features_of_body(
-      R"({"zero_optimization": {"stage": 1}})",
-      "[" + std::string(kForward) +
-          R"(, {"block": {"kind": "no_sync", "engine": "a",
+  const auto features = features_of_body(R"({"zero_optimization": {"stage": 1}})",
+                                         "[" + std::string(kForward) +
+                                             R"(, {"block": {"kind": "no_sync", "engine": "a",
                           "body": [{"step": {"engine": "a"}}]}}])");
   EXPECT_TRUE(has(features, "block+no_sync+engine ( step"));
   EXPECT_TRUE(has(features, "refused: step_inside_no_sync"));
