@@ -1,4 +1,4 @@
-# Environments with releases of PyTorch and DeepSpeed from PyPI, sourced by tests/versions.sh and
+# Environments with releases of PyTorch, DeepSpeed and Megatron-core from PyPI, sourced by tests/versions.sh and
 # upstream/run.sh. $envs is their folder: $ZP_ENVS, or ~/.cache/zeroproof/envs; 5 GB for each PyTorch.
 envs=${ZP_ENVS:-$HOME/.cache/zeroproof/envs}
 
@@ -20,6 +20,14 @@ make_deepspeed() { # make_deepspeed TORCH VERSION: a layer for PYTHONPATH; no op
   echo "making $envs/ds-$2" >&2
   DS_BUILD_OPS=0 DS_ACCELERATOR=cpu pip_into "$envs/torch-$1/bin/python" --no-deps \
     --no-build-isolation --target "$envs/ds-$2" "deepspeed==$2"
+}
+
+# Its newest releases ask for Python 3.12, and what the subject uses of them runs on 3.10.
+make_megatron() { # make_megatron TORCH VERSION: a layer for PYTHONPATH; no kernel is built
+  [[ -d $envs/megatron-$2/megatron ]] && return
+  echo "making $envs/megatron-$2" >&2
+  pip_into "$envs/torch-$1/bin/python" --no-deps --ignore-requires-python \
+    --target "$envs/megatron-$2" "megatron-core==$2"
 }
 
 newest_release() { # newest_release PACKAGE: the newest that the package index has for this Python

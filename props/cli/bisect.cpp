@@ -25,8 +25,10 @@ using subject::SubjectCommand;
 using subject::SubjectFinding;
 using subject::SubjectProcess;
 
-const std::map<std::string, std::string, std::less<>> kPackages = {
-    {"ddp", "torch"}, {"fsdp2", "torch"}, {"deepspeed", "deepspeed"}};
+const std::map<std::string, std::string, std::less<>> kPackages = {{"ddp", "torch"},
+                                                                   {"fsdp2", "torch"},
+                                                                   {"deepspeed", "deepspeed"},
+                                                                   {"megatron", "megatron-core"}};
 
 // Of a package that the finding ran on, without what a build appends: "2.15.0" of "2.15.0+cu132".
 std::string version_of(const SubjectFinding& finding, const std::string& package) {
@@ -43,10 +45,11 @@ class BisectVerb final : public Verb {
                     {"RANGE", "0.18.3..0.19.8, or a list: 0.18.9,0.19.5,0.19.8"});
     flags.add_value("package", package_,
                     {"NAME",
-                     "whose releases: deepspeed or torch (default: that of the engine)",
-                     {"deepspeed", "torch"}});
-    flags.add_value("torch", torch_,
-                    {"VERSION", "PyTorch for releases of deepspeed (default: the finding's)"});
+                     "whose releases (default: the engine's package)",
+                     {"deepspeed", "megatron-core", "torch"}});
+    flags.add_value(
+        "torch", torch_,
+        {"VERSION", "PyTorch for releases of another package (default: the finding's)"});
     flags.add_value("environments", program_,
                     {"PROGRAM", "what makes environments (default: recorder/environment.sh)"});
   }
@@ -59,7 +62,7 @@ class BisectVerb final : public Verb {
     auto finding = subject::read_finding(words_.front());
     if (!finding) return tl::unexpected(finding.error());
     if (auto named = name_package(*finding); !named) return tl::unexpected(named.error());
-    if (torch_.empty() && package_ == "deepspeed") torch_ = version_of(*finding, "torch");
+    if (torch_.empty() && package_ != "torch") torch_ = version_of(*finding, "torch");
     if (program_.empty()) program_ = bundled_recorder_folder() + "/environment.sh";
     const EnvironmentMaker maker(program_, package_, torch_, was_interrupted);
     const auto releases = maker.releases(versions_);
@@ -78,7 +81,8 @@ class BisectVerb final : public Verb {
     if (package_.empty() && known != kPackages.end()) package_ = known->second;
     if (!package_.empty()) return {};
     return fail(ErrorCode::usage,
-                fmt::format("bisect: engine '{}': say whose releases: --package deepspeed or torch",
+                fmt::format("bisect: engine '{}': say whose releases: --package torch, deepspeed "
+                            "or megatron-core",
                             finding.engine));
   }
 

@@ -11,7 +11,8 @@
 #include "props/program/contract.h"
 #include "props/program/program_json.h"
 #include "props/program/program_text.h"
-#include "props/subject/subject_cases.h"
+#include "props/program/refusals.h"
+#include "props/subject/candidates.h"
 
 namespace zeroproof {
 namespace {
@@ -21,36 +22,31 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::uint64_t kCapabilityBytesMax = 1U << 20;
 constexpr std::uint64_t kTriesEach = 50;  // of a subject that can do very little
 
-// A program, and where it comes from.
-struct GeneratedCase {
-  std::uint64_t number = 0;
-  program::Program program;
-};
-
 struct Generated {
-  std::vector<GeneratedCase> cases;
+  std::vector<subject::DrawnCase> cases;
+  subject::FeatureCounts features;     // of the cases
   std::map<std::string, int> skipped;  // by what the subject cannot do
   subject::SubjectCases subject;
 };
 
-std::string json_of(const Generated& generated, std::uint64_t seed) {
+std::string json_of(const Generated& generated) {
   std::string lines;
-  for (const GeneratedCase& one : generated.cases) {
+  for (const subject::DrawnCase& one : generated.cases) {
     if (!lines.empty()) lines += '\n';
-    const OrderedJson token = generated.subject.token_of(seed, one.number);
-    lines += fmt::format(R"({{"schema":"zeroproof.case/1","case":{},"token":{},"program":{}}})",
-                         one.number, token.dump(), program::program_line(one.program));
+    const OrderedJson token = generated.subject.token_of(one.id);
+    lines += fmt::format(R"({{"schema":"zeroproof.case/1","case":{},"token":{},"program":{}{}}})",
+                         one.id.number, token.dump(), program::program_line(one.program),
+                         program::refusals_member(one.program));
   }
   return lines;
 }
 
-std::string text_of(const Generated& generated, std::uint64_t seed) {
+std::string text_of(const Generated& generated) {
   std::string text;
-  for (const GeneratedCase& one : generated.cases) {
+  for (const subject::DrawnCase& one : generated.cases) {
     const auto contract = program::Contract::of(one.program);
-    text +=
-        fmt::format("case {}  {}\n{}\n", one.number, generated.subject.token_of(seed, one.number),
-                    program::program_text(one.program, contract ? &*contract : nullptr));
+    text += fmt::format("case {}  {}\n{}\n", one.id.number, generated.subject.token_of(one.id),
+                        program::program_text(one.program, contract ? &*contract : nullptr));
   }
   return text;
 }
@@ -62,6 +58,9 @@ class GenerateVerb final : public Verb {
                     {"FILE", "what the subject can do: zeroproof.capabilities/1; else everything"});
     flags.add_value("count", count_, {"N", "how many programs (default 10)"});
     flags.add_value("first", first_, {"N", "the number of the first case (default 0)"});
+    flags.add_value(
+        "candidates", candidates_,
+        {"N", "of so many programs a case, the one with the rarest features, which it counts"});
   }
 
   Result<VerbResult> run(Session& session) override {
@@ -69,16 +68,19 @@ class GenerateVerb final : public Verb {
     if (!count) return tl::unexpected(count.error());
     const auto first = parse_count(first_, "generate: --first");
     if (!first) return tl::unexpected(first.error());
+    const bool is_guided = !candidates_.empty();
+    const auto candidates = parse_count(is_guided ? candidates_ : "1", "generate: --candidates");
+    if (!candidates) return tl::unexpected(candidates.error());
     auto read = read_subject();
     if (!read) return tl::unexpected(read.error());
     const std::uint64_t seed = session.common.seed;
-    const auto generated = std::make_shared<Generated>(draw(seed, *first, *count));
+    const auto generated = std::make_shared<Generated>(draw({seed, *first}, *count, *candidates));
     say_skipped(*generated, session);
+    if (is_guided) say_features(*generated, session);
     return VerbResult{
         .code = code_of(*generated, *count),
-        .text = [generated, seed,
-                 &session] { return session.seed_line() + text_of(*generated, seed); },
-        .json = [generated, seed] { return json_of(*generated, seed); }};
+        .text = [generated, &session] { return session.seed_line() + text_of(*generated); },
+        .json = [generated] { return json_of(*generated); }};
   }
 
  private:
@@ -92,18 +94,21 @@ class GenerateVerb final : public Verb {
     return {};
   }
 
-  // Case N of a seed is the same however many are asked for.
-  Generated draw(std::uint64_t seed, std::uint64_t first, std::uint64_t count) const {
+  // Without further candidates, case N of a seed is the same however many are asked for.
+  Generated draw(subject::CaseId id, std::uint64_t count, std::uint64_t candidates) const {
     Generated generated;
     generated.subject = subject_;
-    const std::uint64_t last = first + kTriesEach * count;
-    for (std::uint64_t number = first; number < last && !was_interrupted(); ++number) {
+    const std::uint64_t last = id.number + kTriesEach * count;
+    for (; id.number < last && !was_interrupted(); ++id.number) {
       if (generated.cases.size() == count) break;
-      subject::DrawnCase drawn = subject_.at(seed, number);
-      if (drawn.lacking)
-        ++generated.skipped[*drawn.lacking];
-      else
-        generated.cases.push_back({number, std::move(drawn.program)});
+      auto ranked = subject::candidates_of(subject_, id, candidates, generated.features);
+      subject::Candidate& rarest = ranked.front();
+      if (rarest.drawn.lacking) {
+        ++generated.skipped[*rarest.drawn.lacking];
+        continue;
+      }
+      generated.features.add(rarest.features);
+      generated.cases.push_back(std::move(rarest.drawn));
     }
     return generated;
   }
@@ -111,6 +116,11 @@ class GenerateVerb final : public Verb {
   static ExitCode code_of(const Generated& generated, std::uint64_t count) {
     if (was_interrupted()) return ExitCode::interrupted;
     return generated.cases.size() == count ? ExitCode::held : ExitCode::inconclusive;
+  }
+
+  static void say_features(const Generated& generated, const Session& session) {
+    session.say(fmt::format("generate: {} programs have {} features", generated.cases.size(),
+                            generated.features.size()));
   }
 
   static void say_skipped(const Generated& generated, const Session& session) {
@@ -128,6 +138,7 @@ class GenerateVerb final : public Verb {
   std::string capabilities_;
   std::string count_ = "10";
   std::string first_ = "0";
+  std::string candidates_;
   subject::SubjectCases subject_;
 };
 

@@ -50,6 +50,10 @@ class HuntVerb final : public Verb {
     flags.add_value("python", python_, {"PATH", "a Python with PyTorch (default python3)"});
     flags.add_value("budget", budget_, {"LIMITS", "300x cases (default), 60s, 30m, with commas"});
     flags.add_value("first", first_, {"N", "the number of the first case (default 0)"});
+    flags.add_value("candidates", candidates_,
+                    {"N", "run the rarest of so many programs a case (default 4; 1: unguided)"});
+    flags.add_value("candidate", candidate_,
+                    {"I", "run this one of each case instead, as a reproduce line says"});
     flags.add_value("shards", shards_, {"N", "this hunt has one case in N (default 1)"});
     flags.add_value("shard-index", shard_, {"I", "which: 0 to N - 1 (default 0)"});
     flags.add_value("corpus", corpus_,
@@ -94,11 +98,13 @@ class HuntVerb final : public Verb {
 
   Result<subject::HuntOptions> options_of(std::uint64_t seed) const {
     const auto first = parse_count(first_, "hunt: --first");
+    const auto candidates = parse_count(candidates_, "hunt: --candidates");
+    const auto candidate = parse_count(candidate_.empty() ? "0" : candidate_, "hunt: --candidate");
     const auto shards = parse_count(shards_, "hunt: --shards");
     const auto shard = parse_count(shard_, "hunt: --shard-index");
     const auto budget = parse_budget(budget_);
     const auto shrink = parse_budget(shrink_);
-    for (const auto* const count : {&first, &shards, &shard})
+    for (const auto* const count : {&first, &candidates, &candidate, &shards, &shard})
       if (!*count) return tl::unexpected(count->error());
     for (const auto* const limits : {&budget, &shrink})
       if (!*limits) return tl::unexpected(limits->error());
@@ -107,6 +113,8 @@ class HuntVerb final : public Verb {
                   fmt::format("hunt: --shard-index {}: there are {} shards; the first is 0", *shard,
                               *shards));
     subject::HuntOptions options{.seed = seed, .first = *first, .shard = *shard, .shards = *shards};
+    options.candidates = candidate_.empty() ? *candidates : 1;
+    options.first_candidate = *candidate;
     options.minimizes = !skips_minimizing_;
     options.minimizes_known = minimizes_known_;
     if (skips_known_) options.known_causes = subject::KnownCauses::skip;
@@ -151,6 +159,7 @@ class HuntVerb final : public Verb {
     const auto show = [&](const subject::HuntReport& report) {
       view.runs = report.cases;
       view.strategy = fmt::format("{} runs", report.runs);  // of the subject, also to make it small
+      view.features = report.features;
       view.findings = report.findings.size();
       view.hangs = report.hangs;
     };
@@ -180,9 +189,9 @@ class HuntVerb final : public Verb {
       if (!folder.empty())
         return fmt::format("hunt --replay {}{}",
                            shell_quote(finding_base(folder, finding) + ".json"), python);
-      return fmt::format("hunt{} --seed {} --first {} --budget 1x{}",
-                         engine_words(finding.engine, finding.settings), finding.seed,
-                         finding.case_number, python);
+      return fmt::format("hunt{} --seed {} --first {} --candidate {} --budget 1x{}",
+                         engine_words(finding.engine, finding.settings), finding.id.seed,
+                         finding.id.number, finding.id.candidate, python);
     };
   }
 
@@ -303,6 +312,8 @@ class HuntVerb final : public Verb {
   std::string python_ = std::string(kUsualPython);
   std::string budget_ = "300x";
   std::string first_ = "0";
+  std::string candidates_ = std::to_string(subject::kUsualCandidates);
+  std::string candidate_;
   std::string shards_ = "1";
   std::string shard_ = "0";
   std::string corpus_;

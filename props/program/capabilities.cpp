@@ -7,7 +7,7 @@
 
 #include "model/check.h"
 #include "props/program/capability_rules.h"
-#include "props/program/contract.h"
+#include "props/program/refusals.h"
 #include "props/program/value_json.h"
 
 namespace zeroproof::program {
@@ -152,28 +152,6 @@ class LackSearch {
   std::optional<std::string> lack_;
 };
 
-bool has_refused(const Body& body, const Contract& contract);
-
-bool is_refused(const Statement& statement, const Contract& contract) {
-  if (contract.of(statement).is_refused()) return true;
-  const auto below = [&](const auto& kind) {
-    if constexpr (requires { kind.hooks; }) {
-      const auto has = [&](const Hook& hook) { return has_refused(hook.body, contract); };
-      return std::ranges::any_of(kind.hooks, has);
-    } else if constexpr (requires { kind.body; }) {
-      return has_refused(kind.body, contract);
-    } else {
-      return false;
-    }
-  };
-  return std::visit(below, statement.kind);
-}
-
-bool has_refused(const Body& body, const Contract& contract) {
-  const auto is = [&](const Statement& statement) { return is_refused(statement, contract); };
-  return std::ranges::any_of(body, is);
-}
-
 }  // namespace
 
 Result<Capabilities> Capabilities::parse(std::string_view json, std::string_view where) {
@@ -204,11 +182,18 @@ std::optional<std::string> Capabilities::lack(const Statement& statement) const 
 std::optional<std::string> Capabilities::lack(const Program& program) const {
   if (auto lacking = LackSearch(table_->rules).in(program)) return lacking;
   if (static_cast<int>(program.engines.size()) > engines()) return "several engines";
-  if (has_refusals()) return std::nullopt;
+  if (has_refusals() && table_->rules.refusals.empty()) return std::nullopt;
   const auto contract = Contract::of(program);
   ZP_CHECK(contract.has_value(), "a drawn program has a contract");
-  if (has_refused(program.body, *contract)) return "refusals";
+  for (const auto& [place, name] : refusals_of(program, *contract))
+    if (!table_->rules.refusals.contains(name) || place.ends_with("/hook")) return "refusals";
   return std::nullopt;
+}
+
+bool Capabilities::can_refuse(const Expectation& expectation) const {
+  if (!has_refusals() || table_->rules.refusals.empty()) return has_refusals();
+  return expectation.refusal &&
+         table_->rules.refusals.contains(engine_error_name(*expectation.refusal));
 }
 
 bool Capabilities::has_refusals() const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "props/program/contract.h"
 #include "props/program/program.h"
 #include "zeroproof/model/result.h"
 
@@ -28,8 +29,9 @@ class Capabilities {
   // Of the whole: its refusals, too, by its contract. ZP_CHECK: it has one.
   std::optional<std::string> lack(const Program& program) const;
 
-  // Whether programs may have statements that the engine must refuse.
+  // Whether programs may have statements that the engine must refuse: any, and with this error.
   bool has_refusals() const;
+  bool can_refuse(const Expectation& expectation) const;
   // How many engines a program may have.
   int engines() const;
   // A number of ranks that the subject has.

@@ -120,8 +120,12 @@ class RulesReader {
  private:
   void read_numbers() {
     const Json refusals = document_.value("refusals", Json(false));
-    if (!refusals.is_boolean()) reject("/refusals", "give true or false");
-    rules_.has_refusals = refusals.get<bool>();
+    const auto is_text = [](const Json& name) { return name.is_string(); };
+    const bool is_list = refusals.is_array() && std::ranges::all_of(refusals, is_text);
+    if (!refusals.is_boolean() && !is_list)
+      reject("/refusals", "give true, false or a list of errors' names");
+    rules_.has_refusals = is_list ? !refusals.empty() : refusals == true;
+    if (is_list) rules_.refusals = refusals.get<std::set<std::string, std::less<>>>();
     const Json engines = document_.value("engines", Json(1));
     if (!engines.is_number_integer() || engines.get<int>() < 1)
       reject("/engines", "give an integer above 0");

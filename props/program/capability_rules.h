@@ -27,6 +27,8 @@ struct CapabilityRules {
   std::set<std::string, std::less<>> kinds;               // modules and statements that are listed
   MemberRules config;                                     // by JSON pointer
   bool has_refusals = false;
+  // The errors of statements that may be refused; empty: any.
+  std::set<std::string, std::less<>> refusals;
   int engines = 1;
 };
 

@@ -76,24 +76,30 @@ void name_leaf_module(const Module& node, LeafModuleConfig& leaf) {
   if (experts->leaf_by == LeafBy::class_name) leaf.classes = {"zeroproof.Experts"};
 }
 
-// A loss scale that moves, as far as it may fall.
-void draw_loss_scale(Source& source, const Policy& policy, ZeroConfig& config) {
-  if (!config.fp16.enabled || !policy.has(Tag::loss_scaling) || source.one_in(3)) return;
-  constexpr std::array<double, 4> kLeast = {1.0, 8.0, 6.0, 4.0};
-  Fp16Config& fp16 = config.fp16;
-  fp16.loss_scale = 0.0;
-  fp16.min_loss_scale = kLeast.at(source.below(4));
-  fp16.loss_scale_window = source.one_in(3) ? 1000 : source.between(1, 2);
-  fp16.hysteresis = source.between(1, 3);
-  fp16.consecutive_hysteresis = source.one_in(3);
-}
-
 // Taken back where the subject has no such configuration.
 template <class Change>
 void try_config(const Policy& policy, ZeroConfig& config, const Change& change) {
   ZeroConfig changed = config;
   change(changed);
   if (policy.can_do(changed)) config = changed;
+}
+
+// A loss scale that moves, as far as it may fall. A subject that has no such window or least scale
+// has the others: together all of them would seldom be what it can do.
+void draw_loss_scale(Source& source, const Policy& policy, ZeroConfig& config) {
+  if (!config.fp16.enabled || source.one_in(policy.has(Tag::loss_scaling) ? 3 : 2)) return;
+  constexpr std::array<double, 4> kLeast = {1.0, 8.0, 6.0, 4.0};
+  const double least = kLeast.at(source.below(4));
+  const std::int64_t window = source.one_in(3) ? 1000 : source.between(1, 2);
+  const int hysteresis = source.between(1, 3);
+  const bool is_consecutive = source.one_in(3);
+  try_config(policy, config, [&](ZeroConfig& it) { it.fp16.loss_scale = 0.0; });
+  if (config.fp16.loss_scale != 0.0) return;
+  try_config(policy, config, [&](ZeroConfig& it) { it.fp16.min_loss_scale = least; });
+  try_config(policy, config, [&](ZeroConfig& it) { it.fp16.loss_scale_window = window; });
+  try_config(policy, config, [&](ZeroConfig& it) { it.fp16.hysteresis = hysteresis; });
+  try_config(policy, config,
+             [&](ZeroConfig& it) { it.fp16.consecutive_hysteresis = is_consecutive; });
 }
 
 // Momentum has a state without a second moment, and updates without a gradient.
@@ -118,7 +124,7 @@ void draw_configuration(Source& source, const Policy& policy, Program& program) 
   constexpr std::array<std::int64_t, 4> kSteps = {1, 2, 4, 3};
   const std::int64_t steps = kSteps.at(source.weighted(kEachSteps));
   try_config(policy, config, [&](ZeroConfig& it) { it.gradient_accumulation_steps = steps; });
-  try_config(policy, config, [&](ZeroConfig& it) { draw_loss_scale(source, policy, it); });
+  draw_loss_scale(source, policy, config);
   if (source.one_in(3))
     try_config(policy, config, [](ZeroConfig& it) { it.overlap_comm = it.stage != 3; });
   if (policy.has(Tag::contexts) && source.one_in(2))

@@ -56,7 +56,9 @@ struct Policy {
   bool can_do(const Part& part) const {
     return subject == nullptr || !subject->capabilities.lack(part);
   }
-  bool can_refuse() const { return subject == nullptr || subject->capabilities.has_refusals(); }
+  bool can_refuse(const Expectation& expectation) const {
+    return subject == nullptr || subject->capabilities.can_refuse(expectation);
+  }
   bool can_draw(std::size_t row) const { return subject == nullptr || subject->has(row); }
   bool has(Tag tag) const { return (tags >> static_cast<unsigned>(tag) & 1U) != 0; }
 };

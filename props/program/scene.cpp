@@ -38,9 +38,10 @@ bool Scene::add_refused(Statement statement) {
 }
 
 bool Scene::add_as(Statement statement, bool is_refused) {
-  if (!policy_.can_do(statement) || (is_refused && !policy_.can_refuse())) return false;
+  if (!policy_.can_do(statement)) return false;
   const auto expectation = typestate_.next(statement, after_);
   if (!expectation || expectation->is_refused() != is_refused) return false;
+  if (is_refused && !policy_.can_refuse(*expectation)) return false;
   std::swap(typestate_, after_);
   body_->push_back(std::move(statement));
   return true;

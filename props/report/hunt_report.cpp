@@ -48,7 +48,9 @@ std::string difference_of(const SubjectFinding& finding) {
 
 // How sure it is, and how it became small.
 std::string history_of(const SubjectFinding& finding) {
-  std::string text = fmt::format("case {} of seed {}; ", finding.case_number, finding.seed);
+  std::string text = fmt::format("case {} of seed {}", finding.id.number, finding.id.seed);
+  if (finding.id.candidate > 0) text += fmt::format(", candidate {}", finding.id.candidate);
+  text += "; ";
   text += finding.is_flaky() ? fmt::format("FLAKY: {} of {} runs", finding.same_runs, finding.runs)
                              : fmt::format("{} of {} runs", finding.same_runs, finding.runs);
   if (finding.is_minimized())
@@ -90,6 +92,7 @@ std::string work_text(const HuntDocument& document) {
   if (total > report.cases)
     text += fmt::format("{} cases with earlier hunts: {}; {:.0f} s\n", total,
                         counts_text(report.total.statuses), report.total.seconds);
+  if (report.features > 0) text += fmt::format("{} features covered\n", report.features);
   if (const std::uint64_t skipped = sum_of(report.skipped); skipped > 0)
     text += fmt::format("{} skipped, which the subject cannot do: {}\n", skipped,
                         counts_text(report.skipped));
@@ -175,14 +178,21 @@ std::string hunt_json(const HuntDocument& document) {
     findings.push_back(json_of(finding, document));
   OrderedJson earlier = OrderedJson::array();
   for (const SubjectFinding& finding : report.earlier) earlier.push_back(finding.verdict.signature);
-  return OrderedJson{
-      {"schema", "zeroproof.hunt/1"},   {"seed", document.seed},
-      {"engine", document.engine},      {"versions", document.versions},
-      {"cases", report.cases},          {"runs", report.runs},
-      {"hangs", report.hangs},          {"statuses", report.statuses},
-      {"skipped", report.skipped},      {"may_show", report.may_show},
-      {"total", report.total.statuses}, {"problem", report.problem ? report.problem->text : ""},
-      {"findings", findings},           {"not_met", earlier}}
+  return OrderedJson{{"schema", "zeroproof.hunt/1"},
+                     {"seed", document.seed},
+                     {"engine", document.engine},
+                     {"versions", document.versions},
+                     {"cases", report.cases},
+                     {"runs", report.runs},
+                     {"hangs", report.hangs},
+                     {"statuses", report.statuses},
+                     {"skipped", report.skipped},
+                     {"may_show", report.may_show},
+                     {"total", report.total.statuses},
+                     {"features", report.features},
+                     {"problem", report.problem ? report.problem->text : ""},
+                     {"findings", findings},
+                     {"not_met", earlier}}
       .dump(1);
 }
 

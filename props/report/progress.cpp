@@ -129,6 +129,7 @@ std::string ProgressLine::text(const ProgressView& view, std::int64_t elapsed_ns
   if (view.unique) parts.push_back("unique " + short_count(*view.unique));
   if (view.unique && view.unique_of > 0)
     parts.back() += fmt::format(" ({}%)", *view.unique * 100 / view.unique_of);
+  if (view.features) parts.push_back(short_count(*view.features) + " features");
   if (view.sometimes) {
     parts.push_back(fmt::format("sometimes {}/{}", view.sometimes->first, view.sometimes->second));
   }

@@ -33,6 +33,7 @@ struct ProgressView {
   std::optional<std::uint64_t> unique = {};
   std::uint64_t unique_of = 0;  // for their share; 0: not known
   std::optional<std::pair<std::uint64_t, std::uint64_t>> sometimes = {};  // reached, of how many
+  std::optional<std::uint64_t> features = {};                             // of programs, covered
   std::optional<std::uint64_t> findings = 0;  // absent: the task looks for none
   std::optional<std::uint64_t> hangs = {};
 };

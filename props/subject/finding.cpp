@@ -43,8 +43,8 @@ OrderedJson versions_json(const SubjectFinding& finding) {
 auto rank_of(const SubjectFinding& finding) {
   std::string line = program::program_line(finding.program);
   const std::size_t size = line.size();
-  return std::tuple(finding.is_flaky(), !finding.is_minimized(), size, std::move(line),
-                    finding.seed, finding.case_number, version_line(finding.versions));
+  return std::tuple(finding.is_flaky(), !finding.is_minimized(), size, std::move(line), finding.id,
+                    version_line(finding.versions));
 }
 
 // Reads what finding_json wrote; a member that is missing or of another type throws.
@@ -54,8 +54,9 @@ SubjectFinding read(const OrderedJson& document, std::string_view where) {
   document.at("settings").get_to(finding.settings);
   for (const auto& [name, version] : document.at("versions").items())
     finding.versions.emplace_back(name, version.get<std::string>());
-  document.at("seed").get_to(finding.seed);
-  document.at("case").get_to(finding.case_number);
+  document.at("seed").get_to(finding.id.seed);
+  document.at("case").get_to(finding.id.number);
+  finding.id.candidate = document.value("candidate", std::uint64_t{0});
   document.at("statements_before").get_to(finding.statements_before);
   document.at("shrink_runs").get_to(finding.shrink_runs);
   document.at("runs").get_to(finding.runs);
@@ -95,8 +96,9 @@ std::string finding_json(const SubjectFinding& finding) {
       {"settings", finding.settings},
       {"versions", versions_json(finding)},
       {"verdict", OrderedJson::parse(verdict_json(finding.verdict))},
-      {"seed", finding.seed},
-      {"case", finding.case_number},
+      {"seed", finding.id.seed},
+      {"case", finding.id.number},
+      {"candidate", finding.id.candidate},
       {"statements_before", finding.statements_before},
       {"shrink_runs", finding.shrink_runs},
       {"runs", finding.runs},

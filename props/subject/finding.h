@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "props/program/program.h"
+#include "props/subject/case_id.h"
 #include "props/subject/verdict.h"
 #include "zeroproof/model/result.h"
 
@@ -21,8 +22,7 @@ struct SubjectFinding {
   std::vector<std::string> settings;  // NAME=VALUE
   Versions versions;                  // what the program ran on
   Verdict verdict;                    // of the program
-  std::uint64_t seed = 0;
-  std::uint64_t case_number = 0;  // that it was first seen in
+  CaseId id;                          // of the case that it was first seen in
   program::Program program;
   std::size_t statements_before = 0;  // of the case; 0: not minimised
   std::size_t shrink_runs = 0;

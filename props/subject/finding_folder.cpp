@@ -19,18 +19,40 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::uint64_t kFileBytesMax = 1U << 24;
 constexpr std::string_view kSearchPrefix = "search-";
 constexpr std::string_view kSearchSchema = "zeroproof.subject_search/1";
+constexpr std::string_view kFeaturesPrefix = "search-features-";
+constexpr std::string_view kFeaturesSchema = "zeroproof.subject_features/1";
 
-Result<std::vector<std::string>> finding_paths(const std::string& folder) {
+template <class Has>
+Result<std::vector<std::string>> paths_of(const std::string& folder, const Has& has) {
   std::vector<std::string> paths;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.ends_with(".json") && !name.starts_with(kSearchPrefix))
-      paths.push_back(entry.path().string());
+    if (name.ends_with(".json") && has(name)) paths.push_back(entry.path().string());
   }
   if (error) return fail(ErrorCode::unreadable, fmt::format("{}: {}", folder, error.message()));
   std::ranges::sort(paths);
   return paths;
+}
+
+Result<std::vector<std::string>> finding_paths(const std::string& folder) {
+  return paths_of(folder, [](const std::string& name) { return !name.starts_with(kSearchPrefix); });
+}
+
+// Empty, where it is of other capabilities than those that are named.
+Result<FeatureCounts> read_features(const std::string& path, std::string_view capabilities) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return FeatureCounts();
+  const auto text = read_small_file(path, kFileBytesMax);
+  if (!text) return tl::unexpected(text.error());
+  try {
+    const OrderedJson document = OrderedJson::parse(*text);
+    const bool is_other = document.at("capabilities") != capabilities;
+    if (!capabilities.empty() && is_other) return FeatureCounts();
+    return FeatureCounts(document.at("features").get<FeatureCounts::ByName>());
+  } catch (const OrderedJson::exception& wrong) {
+    return fail(ErrorCode::usage, fmt::format("{}: {}", path, wrong.what()));
+  }
 }
 
 }  // namespace
@@ -118,6 +140,32 @@ Result<void> FindingFolder::save_progress(const std::string& search,
                                 {"seconds", progress.seconds}};
   return write_file_atomically(fmt::format("{}/{}{}.json", path_, kSearchPrefix, search),
                                document.dump(1) + "\n");
+}
+
+Result<FeatureCounts> FindingFolder::features(const std::string& search) const {
+  return read_features(fmt::format("{}/{}{}.json", path_, kFeaturesPrefix, search), "");
+}
+
+Result<FeatureCounts> FindingFolder::features_of_all(const std::string& capabilities) const {
+  const auto paths =
+      paths_of(path_, [](const std::string& name) { return name.starts_with(kFeaturesPrefix); });
+  if (!paths) return tl::unexpected(paths.error());
+  FeatureCounts all;
+  for (const std::string& path : *paths) {
+    const auto counts = read_features(path, capabilities);
+    if (!counts) return counts;
+    all.add(*counts);
+  }
+  return all;
+}
+
+Result<void> FindingFolder::save_features(const std::string& search,
+                                          const std::string& capabilities,
+                                          const FeatureCounts& counts) const {
+  const OrderedJson document = {
+      {"schema", kFeaturesSchema}, {"capabilities", capabilities}, {"features", counts.by_name()}};
+  return write_file_atomically(fmt::format("{}/{}{}.json", path_, kFeaturesPrefix, search),
+                               document.dump(0) + "\n");
 }
 
 }  // namespace zeroproof::subject

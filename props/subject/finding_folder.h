@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "props/subject/feature_counts.h"
 #include "props/subject/finding.h"
 #include "zeroproof/model/result.h"
 
@@ -39,6 +40,12 @@ class FindingFolder {
   // `search` is a name of letters, digits and dashes.
   Result<SearchProgress> progress(const std::string& search) const;
   Result<void> save_progress(const std::string& search, const SearchProgress& progress) const;
+
+  // What the programs of a search had, and those of all searches for the same capabilities.
+  Result<FeatureCounts> features(const std::string& search) const;
+  Result<FeatureCounts> features_of_all(const std::string& capabilities) const;
+  Result<void> save_features(const std::string& search, const std::string& capabilities,
+                             const FeatureCounts& counts) const;
 
  private:
   explicit FindingFolder(std::string path) : path_(std::move(path)) {}

@@ -17,8 +17,8 @@ struct ReleaseEnvironment {
 // Makes environments by a program (recorder/environment.sh).
 class EnvironmentMaker {
  public:
-  // `package` is deepspeed or torch; `torch` the release of PyTorch for deepspeed, empty for the
-  // newest.
+  // `package` is deepspeed, megatron-core or torch; `torch` the release of PyTorch for another
+  // package, empty for the newest.
   EnvironmentMaker(std::string program, std::string package, std::string torch,
                    std::function<bool()> should_stop)
       : program_(std::move(program)),

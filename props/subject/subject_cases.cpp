@@ -24,7 +24,10 @@ Result<SubjectCases> SubjectCases::of(std::string_view capabilities, std::string
 
 DrawnCase SubjectCases::draw(program::Source source) const {
   const program::SubjectGrammar* const grammar = grammar_ ? &*grammar_ : nullptr;
-  DrawnCase drawn{.program = program::draw_with_productions(source, grammar).program,
+  program::DrawnProgram made = program::draw_with_productions(source, grammar);
+  DrawnCase drawn{.id = {},
+                  .program = std::move(made.program),
+                  .productions = std::move(made.productions),
                   .choices = source.choices(),
                   .lacking = std::nullopt};
   drawn.lacking = lack(drawn.program);
@@ -35,12 +38,18 @@ std::optional<std::string> SubjectCases::lack(const program::Program& program) c
   return grammar_ ? grammar_->capabilities.lack(program) : std::nullopt;
 }
 
-DrawnCase SubjectCases::at(std::uint64_t seed, std::uint64_t number) const {
-  return draw(program::Source(hunt::case_seed(seed, number)));
+// The first candidate is drawn from the case's own seed.
+DrawnCase SubjectCases::at(CaseId id) const {
+  const std::uint64_t first = hunt::case_seed(id.seed, id.number);
+  const std::uint64_t seed = id.candidate == 0 ? first : hunt::case_seed(first, id.candidate);
+  DrawnCase drawn = draw(program::Source(seed));
+  drawn.id = id;
+  return drawn;
 }
 
-std::string SubjectCases::token_of(std::uint64_t seed, std::uint64_t number) const {
-  return fmt::format("zpg1:{}:{}:{}", seed, number, fingerprint_);
+std::string SubjectCases::token_of(CaseId id) const {
+  const std::string candidate = id.candidate == 0 ? "" : fmt::format(".{}", id.candidate);
+  return fmt::format("zpg1:{}:{}{}:{}", id.seed, id.number, candidate, fingerprint_);
 }
 
 }  // namespace zeroproof::subject

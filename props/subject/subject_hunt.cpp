@@ -63,6 +63,16 @@ bool SubjectHunt::begin() {
     return false;
   }
   report_.total = std::move(*progress);
+  auto mine = folder_->features(search_);
+  auto all = folder_->features_of_all(cases_.fingerprint());
+  for (const auto* const read : {&mine, &all}) {
+    if (*read) continue;
+    report_.problem = read->error();
+    return false;
+  }
+  mine_ = std::move(*mine);
+  all_ = std::move(*all);
+  report_.features = all_.size();
   auto earlier = folder_->load();
   if (!earlier) {
     report_.problem = earlier.error();
@@ -90,24 +100,36 @@ std::optional<Verdict> SubjectHunt::compare(const program::Program& program) {
   return std::move(*verdict);
 }
 
-// Whether it has a verdict; otherwise the hunt ends, and another one begins with it.
+// Whether it has a verdict; otherwise the hunt ends, and another one begins with it. One candidate
+// runs: of those that are not skipped, the one with the rarest features.
 bool SubjectHunt::run_case(std::uint64_t number) {
-  const DrawnCase drawn = cases_.at(options_.seed, number);
-  if (drawn.lacking) {
-    ++report_.skipped[*drawn.lacking];
+  const CaseId first{options_.seed, number, options_.first_candidate};
+  for (const Candidate& candidate : candidates_of(cases_, first, options_.candidates, all_)) {
+    const DrawnCase& drawn = candidate.drawn;
+    if (drawn.lacking) {
+      ++report_.skipped[*drawn.lacking];
+      return true;
+    }
+    const auto verdict = compare(drawn.program);
+    if (!verdict) return false;
+    if (is_skipped(*verdict)) continue;
+    count(candidate, *verdict);
+    if (!verdict->is_finding()) return true;
+    note(drawn, *verdict);
+    note_others(drawn.id);
     return true;
   }
-  const auto verdict = compare(drawn.program);
-  if (!verdict) return false;
-  if (is_skipped(*verdict)) return true;
+  return true;
+}
+
+void SubjectHunt::count(const Candidate& candidate, const Verdict& verdict) {
   ++report_.cases;
-  const std::string status(name_of(verdict->status));
+  const std::string status(name_of(verdict.status));
   ++report_.statuses[status];
   ++report_.total.statuses[status];
-  if (!verdict->is_finding()) return true;
-  note(drawn, number, *verdict);
-  note_others(number);
-  return true;
+  mine_.add(candidate.features);
+  all_.add(candidate.features);
+  report_.features = all_.size();
 }
 
 // Whether it did not run: the subject reads it as no program, or it may show what is known.
@@ -128,8 +150,8 @@ bool SubjectHunt::is_skipped(const Verdict& verdict) {
 }
 
 // A group that was seen before counts; the first program of another one is made small.
-void SubjectHunt::note(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict) {
-  SubjectFinding seen = make(drawn.program, number, verdict);
+void SubjectHunt::note(const DrawnCase& drawn, const Verdict& verdict) {
+  SubjectFinding seen = make(drawn.program, drawn.id, verdict);
   SubjectFinding* const old = seen_before(verdict);
   if (old != nullptr) {
     ++old->seen[search_];
@@ -198,14 +220,13 @@ SubjectFinding* SubjectHunt::seen_before(const Verdict& verdict) {
   return &mine.back();
 }
 
-SubjectFinding SubjectHunt::make(const program::Program& program, std::uint64_t number,
+SubjectFinding SubjectHunt::make(const program::Program& program, CaseId id,
                                  const Verdict& verdict) const {
   SubjectFinding finding{.engine = subject_.command().engine,
                          .settings = subject_.command().settings,
                          .versions = subject_.hello().versions,
                          .verdict = verdict,
-                         .seed = options_.seed,
-                         .case_number = number,
+                         .id = id,
                          .program = program,
                          .seen = {}};
   finding.seen[search_] = 1;
@@ -225,11 +246,11 @@ void SubjectHunt::confirm(SubjectFinding& finding) {
 }
 
 // They are findings, too. Those that are known stay as they are: each would meet others.
-void SubjectHunt::note_others(std::uint64_t number) {
+void SubjectHunt::note_others(CaseId id) {
   while (!others_.empty()) {
     const auto [program, verdict] = others_.extract(others_.begin()).mapped();
     if (seen_before(verdict) != nullptr || report_.problem) continue;
-    SubjectFinding finding = make(program, number, verdict);
+    SubjectFinding finding = make(program, id, verdict);
     confirm(finding);
     if (!verdict.known && wants_minimizing(finding)) minimize(finding, nullptr);
     file(std::move(finding), verdict);
@@ -247,8 +268,9 @@ void SubjectHunt::save_all() {
   for (SubjectFinding& finding : report_.findings)
     if (auto saved = folder_->save(finding); !saved && !report_.problem)
       report_.problem = saved.error();
-  if (auto saved = folder_->save_progress(search_, report_.total); !saved && !report_.problem)
-    report_.problem = saved.error();
+  for (const Result<void>& saved : {folder_->save_progress(search_, report_.total),
+                                    folder_->save_features(search_, cases_.fingerprint(), mine_)})
+    if (!saved && !report_.problem) report_.problem = saved.error();
 }
 
 std::string Repetition::text() const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "props/subject/candidates.h"
 #include "props/subject/finding.h"
 #include "props/subject/finding_folder.h"
 #include "props/subject/subject_cases.h"
@@ -20,6 +21,9 @@ struct HuntOptions {
   // Of the cases, those whose number has this remainder.
   std::uint64_t shard = 0;
   std::uint64_t shards = 1;
+  // Of so many candidates a case, the one runs whose features are the rarest so far.
+  std::uint64_t candidates = kUsualCandidates;
+  std::uint64_t first_candidate = 0;
   std::uint64_t cases_max = 300;
   std::int64_t time_max_ns = INT64_MAX;
   bool minimizes = true;
@@ -43,6 +47,8 @@ struct HuntReport {
   std::vector<SubjectFinding> findings;           // one a group, as they were seen
   std::vector<SubjectFinding> earlier;            // of the folder, which this hunt has not seen
   SearchProgress total;                           // of this search, with earlier hunts
+  // Of the programs of this folder's searches for the same capabilities, this hunt's among them.
+  std::uint64_t features = 0;
   double seconds = 0.0;
   std::optional<Error> problem;  // why it ended early: the subject, or the folder
 };
@@ -91,20 +97,20 @@ class SubjectHunt {
   bool begin();
   std::optional<Verdict> compare(const program::Program& program);
   bool run_case(std::uint64_t number);
+  void count(const Candidate& candidate, const Verdict& verdict);
   bool is_skipped(const Verdict& verdict);
   bool is_renamed(const Verdict& verdict);
   void file(SubjectFinding finding, const Verdict& drawn);
-  void note(const DrawnCase& drawn, std::uint64_t number, const Verdict& verdict);
+  void note(const DrawnCase& drawn, const Verdict& verdict);
   SubjectFinding* seen_before(const Verdict& verdict);
-  SubjectFinding make(const program::Program& program, std::uint64_t number,
-                      const Verdict& verdict) const;
+  SubjectFinding make(const program::Program& program, CaseId id, const Verdict& verdict) const;
   void confirm(SubjectFinding& finding);
   void minimize(SubjectFinding& finding, const program::Choices* start);
   program::Program shrunk_choices(Attempts& attempts, const program::Choices& start);
   bool is_spent(const Attempts& attempts) const;
   bool is_alike(const Verdict& one, const Verdict& other) const;
   bool still_fails(Attempts& attempts, const program::Program& program);
-  void note_others(std::uint64_t number);
+  void note_others(CaseId id);
   void save(SubjectFinding& finding);
   void save_all();
 
@@ -115,6 +121,8 @@ class SubjectHunt {
   HuntWatch watch_;
   HuntReport report_;
   std::string search_;  // its name in the folder
+  FeatureCounts mine_;  // of this search
+  FeatureCounts all_;   // of all searches of the folder for the same capabilities
   std::int64_t start_ns_ = 0;
   int refused_in_a_row_ = 0;
   std::map<std::string, Renamed> renamed_;  // by the group of the drawn program

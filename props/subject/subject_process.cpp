@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "props/program/program_json.h"
+#include "props/program/refusals.h"
 
 namespace zeroproof::subject {
 namespace {
@@ -104,7 +105,8 @@ Result<Verdict> SubjectProcess::compare(const program::Program& program, KnownCa
     if (auto begun = begin(); !begun) return tl::unexpected(begun.error());
   const std::uint64_t id = ++last_id_;
   const std::string request =
-      fmt::format(R"({{"id":{},"compare":{}{}}})", id, program::program_line(program),
+      fmt::format(R"({{"id":{},"compare":{}{}{}}})", id, program::program_line(program),
+                  program::refusals_member(program),
                   known_causes == KnownCauses::skip ? R"(,"skip_known":true)" : "");
   std::string line;
   const auto outcome = child_->ask(request, {command_.answer_limit_ns, should_stop_}, line);

@@ -50,6 +50,24 @@ TEST_F(Bisect, Names_the_release_that_brought_a_finding_and_the_one_that_mended_
   EXPECT_EQ(7U, document["releases"].size()) << "of the range";
 }
 
+// The maker is asked for releases of the engine's package, with the PyTorch of the finding.
+TEST_F(Bisect, Knows_whose_releases_an_engine_has) {
+  for (const auto& [engine, package] : {std::pair("megatron", "megatron-core"),
+                                        std::pair("deepspeed", "deepspeed"),
+                                        {"fsdp2", "torch"}}) {
+    const std::string file = *folder_ / (std::string(engine) + ".json");
+    json document = json::parse(read_file(finding_));
+    document["engine"] = engine;
+    document["versions"]["torch"] = "2.15.0+cpu";
+    write_file(file, document.dump());
+    const CommandResult result = zeroproof("bisect --progress none --environments " + kData +
+                                           "fake_release.sh " + file + " --versions 0.2.1,9.0.0");
+    const std::string with = package == std::string("torch") ? "" : "2.15.0";
+    const std::string expected = std::string("no wheel of ") + package + " 0.2.1 for torch " + with;
+    EXPECT_NE(std::string::npos, result.out.find(expected)) << result.out << result.err;
+  }
+}
+
 TEST_F(Bisect, Says_which_releases_could_not_run) {
   const CommandResult result = bisect("--versions 0.2.1,0.3.9,0.4.0,9.0.0");
   EXPECT_EQ(0, result.exit_code) << result.err;

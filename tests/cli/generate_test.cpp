@@ -42,6 +42,19 @@ TEST(Generate, Shows_programs_as_text) {
   EXPECT_NE(std::string::npos, result.out.find("= initialize(")) << result.out;
 }
 
+TEST(Generate, Chooses_among_candidates_which_a_token_names) {
+  const std::string command = "generate --seed 3 --count 6 --candidates 4 --json --for " + kSmall;
+  const CommandResult result = zeroproof(command);
+  const auto lines = lines_of(result.out);
+  ASSERT_EQ(6U, lines.size());
+  EXPECT_EQ(result.out, zeroproof(command).out);
+  int others = 0;
+  for (const nlohmann::json& line : lines)
+    others += line["token"].get<std::string>().find('.') != std::string::npos ? 1 : 0;
+  EXPECT_GT(others, 0) << result.out;
+  EXPECT_NE(std::string::npos, result.err.find("6 programs have ")) << result.err;
+}
+
 // A subject whose configuration no case has.
 TEST(Generate, Says_what_it_skipped_and_gives_up) {
   const ScratchFolder scratch;

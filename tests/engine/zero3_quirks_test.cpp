@@ -34,7 +34,7 @@ using QuirkProgram = std::function<void(Engine& engine, SwitchModel& model, cons
 
 // Absolute gradients of both after the program, summed.
 std::pair<double, double> sums(const QuirkProgram& program, Quirks quirks,
-                               bool is_offloaded = false) {
+                               bool is_offloaded = false, double predivide_factor = 1.0) {
   std::pair<double, double> result;
   HostWorld world({.world_size = 2});
   world.run([&](Runtime& runtime) {
@@ -46,6 +46,8 @@ std::pair<double, double> sums(const QuirkProgram& program, Quirks quirks,
     config.gradient_clipping = 0.0;
     config.optimizer.type = OptimizerType::sgd;
     config.optimizer.sgd.lr = 0.0;
+    config.reduce_scatter = predivide_factor == 1.0;
+    config.gradient_predivide_factor = predivide_factor;
     if (is_offloaded) config.offload_optimizer = OffloadDevice::cpu;
     auto engine = Engine::initialize(ag, model, config, runtime, {.quirks = quirks}).value();
     program(*engine, model, filled({2, 4}, 0.1));
@@ -163,6 +165,18 @@ TEST(Zero3Quirks, Zero_grad_begins_the_window_again) {
   };
   EXPECT_EQ(sums(program, {}).second, 0.0);
   EXPECT_GT(sums(program, {}).first, 0.0);
+}
+
+// Also where it is the number of ranks, which upstream divides by once more (N11).
+TEST(Zero3Quirks, A_predivide_factor_changes_no_gradient) {
+  const QuirkProgram program = [](Engine& engine, SwitchModel& model, const Tensor& x) {
+    micro_batch(engine, model, x, true);
+    engine.step();
+    micro_batch(engine, model, x, false);
+  };
+  const auto expected = sums(program, {});
+  EXPECT_GT(expected.first, 0.0);
+  for (const double factor : {2.0, 4.0}) EXPECT_EQ(sums(program, {}, false, factor), expected);
 }
 
 // The weights move: whether an update used what an earlier micro-batch left (H21).

@@ -128,9 +128,9 @@ std::string document() {
   return text;
 }
 
-// Those that are a quirk, those that a policy has by itself, and two that no quirk has.
+// Those that are a quirk, those that a policy has by itself, and four that no quirk has.
 std::set<std::string> known_ids() {
-  std::set<std::string> ids = {"N1", "N2", "N3", "N7", "N9"};
+  std::set<std::string> ids = {"N1", "N2", "N3", "N7", "N9", "N10", "N11"};
   for (const QuirkInfo& info : quirk_catalogue()) ids.insert(upper(std::string(info.id)));
   return ids;
 }

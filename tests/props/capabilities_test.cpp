@@ -7,6 +7,7 @@
 
 #include "props/program/draw.h"
 #include "props/program/program_json.h"
+#include "props/program/refusals.h"
 #include "tests/read_file.h"
 
 namespace zeroproof::program {
@@ -47,6 +48,7 @@ TEST(Capabilities, Refuse_what_they_do_not_know) {
       {R"("world": {"rank": [2]}})", "did you mean 'ranks'?"},
       {R"("config": {"/gradient_clippin": true}})", "is no JSON pointer to a key"},
       {R"("engines": 0})", "/engines: give an integer above 0"},
+      {R"("refusals": 3})", "/refusals: give true, false or a list of errors' names"},
   };
   for (const WrongDocument& wrong : documents) {
     const std::string json =
@@ -103,7 +105,16 @@ TEST(Capabilities, Know_refusals_by_the_contract) {
           "statements": {"forward": {}, "step": {}, "block": {"engine": true}})";
   const Program program = small_program("{}", step_inside);
   EXPECT_EQ("refusals", Capabilities::parse(json + "}", "f")->lack(program));
-  EXPECT_EQ(std::nullopt, Capabilities::parse(json + R"(, "refusals": true})", "f")->lack(program));
+  const auto with = [&](const std::string& refusals) {
+    return Capabilities::parse(json + R"(, "refusals": )" + refusals + "}", "f")->lack(program);
+  };
+  EXPECT_EQ(std::nullopt, with("true"));
+  EXPECT_EQ(std::nullopt, with(R"(["step_inside_no_sync"])"));
+  EXPECT_EQ("refusals", with(R"(["scale_with_apex"])"));
+  const auto contract = Contract::of(program);
+  ASSERT_TRUE(contract);
+  EXPECT_EQ((std::map<std::string, std::string>{{"body/1/block/0", "step_inside_no_sync"}}),
+            refusals_of(program, *contract));
 }
 
 const SubjectGrammar& small_grammar() {
