@@ -43,8 +43,8 @@ void TcpServer::forget_ended() {
   }
 }
 
-// A caller that knows the token says it at once, so the oldest that did not is no member. Its thread
-// ends before the next begins: what callers take is bounded however late threads run.
+// A caller that knows the token says it at once, so the oldest that did not is no member. Its
+// thread ends before the next begins: what callers take is bounded however late threads run.
 void TcpServer::make_room() {
   auto at = connections_.begin();
   while (at != connections_.end() && count(Standing::unknown) >= limits_.unknown_callers) {
