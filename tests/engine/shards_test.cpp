@@ -213,7 +213,8 @@ TEST(Shards, Hold_no_more_than_a_block) {
   ASSERT_TRUE(load->apply(state.shards, values));
   EXPECT_EQ(kBlockElements, largest);
   state.shards[0].sizes = {kElements / 2, 2};
-  EXPECT_THAT(load->check(state.shards, {}).error().text, HasSubstr("'w/fp32' does not fit: shape"));
+  EXPECT_THAT(load->check(state.shards, {}).error().text,
+              HasSubstr("'w/fp32' does not fit: shape"));
   state.shards[0].parameter = "v";
   EXPECT_THAT(load->check(state.shards, {}).error().text, HasSubstr("has no parameter 'v'"));
 }
