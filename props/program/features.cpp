@@ -40,7 +40,7 @@ std::string word_of(const Struct& part) {
   return word;
 }
 
-// Where the values of a program come from: "sum", "call_module", "scale"; of a forward nothing.
+// Where the values of a program come from: "sum", "call_module", "scale"; no word for a forward.
 class Origins {
  public:
   template <class Kind>

@@ -77,6 +77,20 @@ BY_HAND = [forward("g"), by_tensor("g"), STEP]
 KEEP = by_tensor("g", retain_graph=True)
 OWN_WEIGHT = [*TWO_LAYERS[:1], {"name": "l2", "own_weight": {"elements": 1}}]
 
+# Leaf modules of stage 3 that run twice in one backward.
+EXPERTS_SUMMED = [
+    forward("g", expert=0, inputs_need_grad=True),
+    forward("h", expert=1, inputs_need_grad=True),
+    sum_of("g", "h"),
+    backward("s"),
+    STEP,
+]
+# A backward of a loss without its loss scale, which is dropped.
+UNSCALED = [forward("g"), by_tensor("g"), ZERO_GRAD, *micro_batch()]
+UNSCALED_TWICE = [forward("g"), by_tensor("g"), forward("h"), by_tensor("h")]
+LOSS_SCALING = "backward_without_loss_scaling"
+UNSCALED_IS_REFUSED = {"body/1": LOSS_SCALING}
+
 # The end of the id of the known finding, stages, and the program.
 HAZARDS = [
     ("h1", (2, 3), program(failing(backward))),
@@ -112,6 +126,13 @@ HAZARDS = [
         with_activations(program(BY_HAND * 2, modules=TWO_LAYERS[:1], **TWO_STEPS)),
     ),
     ("h8", (2,), program(PAST_ENGINE * 2, **TWO_STEPS)),
+    ("h9", (1, 2, 3), {**program(UNSCALED, **fp16(16)), "refusals": UNSCALED_IS_REFUSED}),
+    ("refused_backward", (2, 3), {**program(UNSCALED, **fp16(0)), "refusals": UNSCALED_IS_REFUSED}),
+    (
+        "scale_is_of_the_engine",
+        (1, 2, 3),
+        {**program(UNSCALED_TWICE, **fp16(0)), "refusals": {**UNSCALED_IS_REFUSED, "body/3": LOSS_SCALING}},
+    ),
     ("h10", (0, 1, 2, 3), program(micro_batch() * 2, modules=TILED, **TWO_STEPS)),
     ("h12", (2,), in_dataclass(program([forward("g"), by_tensor("g"), STEP]))),
     (
@@ -137,6 +158,7 @@ HAZARDS = [
     ),
     ("h16", (3,), program([*micro_batch() * 2, *micro_batch("l1") * 4], **TWO_STEPS)),
     ("h21", (2, 3), program([*micro_batch("l1"), *micro_batch("l0")], **ON_CPU, **TWO_STEPS)),
+    ("h24", (3,), program(EXPERTS_SUMMED, modules=EXPERTS)),
     ("n1", (1, 2, 3), program([*SUMMED, by_tensor("s"), STEP])),
     (
         "n2",

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from zeroproof_subject.protocol import with_refusals
+
 EXAMPLES = """examples:
   python -m zeroproof_subject capabilities --engine ddp > ddp.json
   zeroproof generate --seed 7 --count 300 --for ddp.json --json > programs.jsonl
@@ -103,7 +105,8 @@ def read_cases(path: str) -> Iterator[dict[str, Any]]:
             return
         for number, line in enumerate(itertools.chain([first], file)):
             document = json.loads(line)
-            yield document if "program" in document else {"case": number, "program": document}
+            case = document if "program" in document else {"case": number, "program": document}
+            yield {**case, "program": with_refusals(case["program"], case)}
 
 
 def relate(subject: Any, arguments: argparse.Namespace) -> int:

@@ -67,7 +67,7 @@ ROUNDED_TWICE = ROUNDED | {
 
 def tolerance_of(program: Program, what: str) -> Tolerance:
     """Of an observation."""
-    if what == "gradients" and is_exact(program):
+    if what == "refusal" or (what == "gradients" and is_exact(program)):
         return BITWISE
     if program.dtype == "fp32":
         return TOLERANCES[what]
@@ -162,6 +162,8 @@ def difference_of_values(
     relation = "other numbers"
     if what == "gradients":
         relation = signature.relation_of(expected["values"], seen["values"], set(wrong))
+    elif what == "refusal":
+        relation = "not refused"
     name, (due, got) = next(iter(wrong.items()))
     text = f"{name} is {short(got)}, not {short(due)}"
     kind = signature.of_numbers(program, at, what, engine, relation)

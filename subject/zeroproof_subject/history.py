@@ -91,6 +91,9 @@ class History:
         self.done = until(program, at)
         for done in self.done:
             self._end_windows()
+            if self._is_refused(done):
+                self.ever.add("refused statement")
+                continue
             do = getattr(self, "_do_" + done.part.kind, None)
             if do is not None:
                 do(done.part, done.blocks)
@@ -102,7 +105,8 @@ class History:
     def before(self) -> str:
         """What happened last to gradients, before the place."""
         kinds = self.window.kinds
-        is_at_itself = bool(self.done) and self.done[-1].part.kind in ("backward", "zero_grad")
+        last = self.done[-1] if self.done and not self._is_refused(self.done[-1]) else None
+        is_at_itself = last is not None and last.part.kind in ("backward", "zero_grad")
         kinds = kinds[:-1] if is_at_itself else kinds
         return kinds[-1] if kinds else "nothing"
 
@@ -111,6 +115,9 @@ class History:
         """Of the window, of all statements before the place, of models and configuration."""
         ever = {f"ever {name}" for name in self.ever}
         return frozenset(self.window.features | ever | set(features_of_job(self.program)))
+
+    def _is_refused(self, done: Done) -> bool:
+        return done.place.rpartition("/")[0] in self.program.refusals
 
     def _engine_of(self, part: Part) -> str:
         if part["engine"]:
@@ -228,6 +235,7 @@ class History:
             self.ever.add("earlier window")
         if backwards[-1:] == ["no_sync backward"]:
             self._add(it["engine"], "zero_grad after no_sync")
+        window.backwards_of_step = 0  # what it dropped is not stepped
         window.kinds.append("zero_grad")
 
     def _do_step(self, it: Part, blocks: tuple[str, ...]) -> None:

@@ -51,7 +51,7 @@ class Observation:
     """What a rank saw at a statement."""
 
     at: str  # "body/3/block/0"
-    what: str  # loss, gradients, parameters, optimizer_state, error
+    what: str  # loss, gradients, parameters, optimizer_state, refusal, error
     engine: str = ""
     values: dict[str, Any] | None = field(default_factory=dict)  # None: cannot be read
 
@@ -72,10 +72,16 @@ class Interpreter:
     """One rank of a program. `seen` is complete when run() has returned or raised."""
 
     def __init__(
-        self, program: Program, rank: int, make_engine: MakeEngine, loss_factor: float = 1.0
+        self,
+        program: Program,
+        rank: int,
+        make_engine: MakeEngine,
+        loss_factor: float = 1.0,
+        is_truth: bool = False,
     ) -> None:
         self.program = program
         self.loss_factor = loss_factor
+        self.is_truth = is_truth  # plain PyTorch, which skips what is to be refused
         self.rank = rank
         self.make_engine = make_engine
         self.values: dict[str, Value] = {}
@@ -134,6 +140,9 @@ class Interpreter:
         """Each in its turn; the first error is seen where it happened."""
         for index, statement in enumerate(body):
             at = f"{place}/{index}"
+            if at in self.program.refusals:
+                self.do_refused(statement, at)
+                continue
             try:
                 getattr(self, "do_" + statement.kind)(statement, f"{at}/{statement.kind}")
             except (UserError, Unspecified):
@@ -142,6 +151,18 @@ class Interpreter:
                 if not self.seen or self.seen[-1].what != "error":
                     self.see_error(f"{at}/{statement.kind}", error)
                 raise
+
+    def do_refused(self, it: Part, at: str) -> None:
+        """What the engine must refuse. The truth goes on without it."""
+        is_refused, before = self.is_truth, len(self.seen)
+        if not self.is_truth:
+            try:
+                getattr(self, "do_" + it.kind)(it, f"{at}/{it.kind}")
+            except Exception:
+                is_refused = True
+        del self.seen[before:]  # what an engine shows before it refuses
+        named = {self.program.refusals[at]: [float(is_refused)]}
+        self.seen.append(Observation(f"{at}/{it.kind}", "refusal", it["engine"] or "", named))
 
     def do_forward(self, it: Part, at: str) -> None:
         """Values are the losses and the activations."""

@@ -100,6 +100,7 @@ class Program:
     engines: tuple[EngineSpec, ...]
     body: tuple[Part, ...]
     has_callbacks: bool
+    refusals: dict[str, str]  # of statements that the engine must refuse: the error's name, by place
     document: dict[str, Any] = field(repr=False)
 
     @property
@@ -146,6 +147,7 @@ def _program(document: dict[str, Any]) -> Program:
         engines=tuple(_engine(engine) for engine in document["engines"]),
         body=_statements(document["body"]),
         has_callbacks=world.get("autograd", "full") == "full",
+        refusals=document.get("refusals", {}),
         document=document,
     )
 

@@ -1,7 +1,8 @@
 """The subject protocol: JSON lines over stdin and stdout (docs/reference/subject.md).
 
-A request is {"id": N, "run": PROGRAM}, {"id": N, "compare": PROGRAM} or {"end": true}. The answer
-to `run` has what each rank saw. The answer to `compare` is a verdict:
+A request is {"id": N, "run": PROGRAM}, {"id": N, "compare": PROGRAM} or {"end": true}. A request
+with a program may have "refusals": the statements that the engine must refuse, {PLACE: NAME OF THE
+ERROR}, as {"body/3": "step_inside_no_sync"}. The answer to `run` has what each rank saw. The answer to `compare` is a verdict:
   status      equal, differs (also: raises what plain PyTorch does not raise), crash, hang,
               no_reference (plain PyTorch fails), refused, or skipped (only where the request has
               "skip_known": true: the program has all that a known finding needs, and did not run)
@@ -68,9 +69,16 @@ def answer(subject: Subject, request: dict[str, Any]) -> dict[str, Any]:
         return {**identity, "status": "refused", "detail": detail}
     try:
         options = {"skip_known": True} if name == "compare" and request.get("skip_known") else {}
-        return {**identity, **strict(getattr(subject, name)(request[name], **options).document())}
+        program = with_refusals(request[name], request)
+        return {**identity, **strict(getattr(subject, name)(program, **options).document())}
     except NotAProgram as error:
         return {**identity, "status": "refused", "detail": str(error)}
+
+
+def with_refusals(program: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """A program with what a request, or a case, says about it."""
+    refusals = given.get("refusals")
+    return {**program, "refusals": refusals} if refusals else program
 
 
 def strict(value: Any) -> Any:

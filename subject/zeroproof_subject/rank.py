@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import datetime
 import faulthandler
 import gc
+import multiprocessing
 import os
 import signal
 import sys
@@ -18,6 +20,9 @@ from zeroproof_subject import device, engines
 from zeroproof_subject.engine import Truth, View
 from zeroproof_subject.interpreter import Interpreter
 from zeroproof_subject.program import Program, parse
+
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class EngineChoice:
 
 def serve(connection: Connection, choice: EngineChoice, place: Place) -> None:
     """Runs each program that arrives, and answers with what the rank saw. Never returns."""
+    end_with_parent()
     log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -70,6 +76,16 @@ def serve(connection: Connection, choice: EngineChoice, place: Place) -> None:
         known.update(imported)
         seconds = time.perf_counter() - started
         connection.send({"seen": seen, "seconds": seconds, "imported": imported})
+
+
+def end_with_parent() -> None:
+    """A rank that waits in a collective would not see that its pool was killed."""
+    parent = multiprocessing.parent_process()
+    if sys.platform != "linux" or parent is None:
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent.pid:
+        os._exit(0)  # it was killed before
 
 
 def join_group(place: Place) -> None:
@@ -124,7 +140,7 @@ def run_replicas(program: Program, truth: Truth) -> list[list[dict]]:
 
     def run(rank: int) -> None:
         interpreter = Interpreter(
-            program, rank, lambda job: PlainEngine(job, replicas, truth)
+            program, rank, lambda job: PlainEngine(job, replicas, truth), is_truth=True
         )
         try:
             interpreter.run()

@@ -80,6 +80,12 @@ CASES = [
     ([forward("g"), KEPT, ZERO_GRAD, STEP], "body/3/step", "zero_grad", "ever earlier window"),
     ([forward("g"), ZERO_GRAD, STEP], "body/2/step", "zero_grad", "no ever earlier window"),
     ([LOAD, STEP], "body/1/step", "nothing", "ever load"),
+    (
+        [forward("g"), KEPT, ZERO_GRAD, forward("h"), backward("h"), STEP],
+        "body/5/step",
+        "backward",
+        "no two backwards before a step",
+    ),
     ([forward("g"), backward("g"), STEP], "end", "backward", "reentrant checkpoint"),
 ]
 
@@ -92,6 +98,14 @@ class HistoryTest(unittest.TestCase):
                 self.assertEqual(history.before, before)
                 name = feature.removeprefix("no ")
                 self.assertEqual(name in history.features, name == feature)
+
+    def test_a_refused_statement_did_nothing(self):
+        body = [forward("g"), KEPT, STEP]
+        program = parse({**document(body=body), "refusals": {"body/1": "x"}})
+        history = History(program, "body/2/step", "a")
+        self.assertEqual(history.before, "nothing")
+        self.assertIn("ever refused statement", history.features)
+        self.assertNotIn("kept graph", history.features)
 
     def test_windows_end_where_micro_batches_are_counted(self):
         config = {"gradient_accumulation_steps": 2}

@@ -33,6 +33,8 @@ class FakeSubject:
 
     def compare(self, program, skip_known=False):
         parse(program)
+        if program.get("refusals"):
+            return Verdict("differs")
         return Verdict("skipped" if skip_known else "equal")
 
 
@@ -43,6 +45,10 @@ LINES = [
     (
         json.dumps({"id": 5, "compare": document(), "skip_known": True}),
         {"id": 5, "status": "skipped"},
+    ),
+    (
+        json.dumps({"id": 4, "compare": document(), "refusals": {"body/0": "x"}}),
+        {"id": 4, "status": "differs"},
     ),
     ("{", {"status": "refused"}),
     (json.dumps({"id": 8}), {"id": 8, "status": "refused"}),

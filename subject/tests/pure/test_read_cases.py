@@ -26,5 +26,11 @@ class ReadCases(unittest.TestCase):
         self.assertEqual(self.read(f"{json.dumps(PROGRAM)}\n{json.dumps(case)}\n"), [{"case": 0, "program": PROGRAM}, case])
 
 
+    def test_a_case_says_what_the_engine_must_refuse(self):
+        case = {"case": 7, "program": PROGRAM, "refusals": {"body/0": "x"}}
+        (read,) = self.read(json.dumps(case) + "\n")
+        self.assertEqual(read["program"], {**PROGRAM, "refusals": {"body/0": "x"}})
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -55,6 +55,22 @@ FAILED = [raising("g1"), {"catch": {"body": [backward("g1")]}}]
 RETRIED = [forward("g2"), backward("g2"), STEP]
 
 
+class RefusalTest(unittest.TestCase):
+    """What an engine must refuse, and plain PyTorch does not do."""
+
+    def test_an_error_is_due(self):
+        misuse = backward("no value of the program")
+        body = [forward("g"), misuse, backward("g"), STEP]
+        (verdict,) = verdicts("ddp", {}, [{**document(body=body), "refusals": {"body/1": "misuse"}}])
+        self.assertEqual((verdict.status, verdict.difference), ("equal", None))
+
+    def test_what_is_not_refused_differs(self):
+        body = [forward("g"), backward("g", retain_graph=True), backward("g"), STEP]
+        (verdict,) = verdicts("ddp", {}, [{**document(body=body), "refusals": {"body/2": "misuse"}}])
+        self.assertEqual(verdict.difference.signature, "refusal at backward after backward: not refused")
+        self.assertEqual(verdict.difference.text, "misuse is [0], not [1]")
+
+
 class TruthTest(unittest.TestCase):
     """What plain PyTorch sees."""
 

@@ -1,6 +1,13 @@
 """A rank that dies or waits is a result, and the pool goes on."""
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 import unittest
+from pathlib import Path
 from unittest import mock
 
 from documents import STEP, backward, document, forward
@@ -9,6 +16,35 @@ from zeroproof_subject.subject import Comparison, Subject
 
 PROGRAM = document(ranks=2, body=[forward("g1"), backward("g1"), STEP])
 FAULTY = {"dies": "crash", "waits": "hang"}
+
+
+def stat_of(process):
+    """State and parent; None for a process that is gone."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
+    except OSError:
+        return None
+
+
+def is_running(process):
+    return stat_of(process) is not None and stat_of(process)[0] != "Z"
+
+
+def children_of(parent):
+    return [it for it in os.listdir("/proc") if it.isdigit() and stat_of(it) and stat_of(it)[1] == str(parent)]
+
+
+def ranks_that_work(parent):
+    """Once one rank has a thread that polls."""
+    ranks = children_of(parent)
+    return ranks if len(ranks) == 2 and any(len(os.listdir(f"/proc/{it}/task")) > 2 for it in ranks) else []
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        time.sleep(0.1)
+    return found
 
 
 class PoolTest(unittest.TestCase):
@@ -23,6 +59,19 @@ class PoolTest(unittest.TestCase):
                     self.assertNotIn(2, subject.pool.groups)
                 finally:
                     subject.end()
+
+    def test_ranks_end_with_a_parent_that_is_killed(self):
+        command = [sys.executable, "-m", "zeroproof_subject", "serve"]
+        command += ["--engine", "faulty_engine:make", "--set", "fault=waits"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(command, text=True, **pipes) as serve:
+            serve.stdout.readline()  # hello
+            serve.stdin.write(json.dumps({"id": 1, "run": PROGRAM}) + "\n")
+            serve.stdin.flush()
+            ranks = wait_for(lambda: ranks_that_work(serve.pid))
+            serve.send_signal(signal.SIGTERM)
+        self.assertEqual(len(ranks), 2)
+        self.assertTrue(wait_for(lambda: not any(map(is_running, ranks))), ranks)
 
     def test_a_rank_that_still_computes_does_not_hang(self):
         subject = Subject("faulty_engine:make", {"fault": "is slow"})

@@ -282,8 +282,12 @@ PRECISION = {
     "/fp16/hysteresis": True,
     # Exact gradients have room for a scale that grows with every second step.
     "/fp16/loss_scale_window": [1000, 2],
+    "/fp16/min_loss_scale": True,
+    "/fp16/consecutive_hysteresis": True,
     "/bf16/enabled": True,
 }
+# What the engine says that it refuses: engine.py, _backward_post_hook and step.
+REFUSALS = ("backward_without_loss_scaling", "step_inside_no_sync")
 EXCEPTIONS: dict = {
     "catch": {},
     "raise": {},
@@ -336,11 +340,13 @@ def capabilities(options: dict) -> dict:
     document["engines"] = 1
     document["statements"]["backward"]["engine"] = True
     document["statements"]["call_module"] = {}
-    document["statements"] |= {**EXCEPTIONS, "save": {}, "load": {}, "transform": {}}
+    document["statements"] |= {**EXCEPTIONS, "save": {}, "load": {}}
+    document["statements"]["transform"] = {"kind": ["grad"]}
     document["modules"] |= {"tiled": {}, "experts": {}}
     document["statements"]["forward"] |= {"expert": True, "hooks": True}
     if stage > 0:
         document["world"]["autograd"] = ["full", "no_callback"]
+        document["refusals"] = list(REFUSALS)
     if has_unmanaged_accumulation():
         config["/managed_gradient_accumulation"] = True
     # 0.19.8 cannot broadcast a scalar parameter: engine.py views it as bytes.
