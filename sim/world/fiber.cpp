@@ -7,6 +7,7 @@
 
 #include "model/check.h"
 #include "sim/world/exception_state.h"
+#include "sim/world/stack_switch.h"
 
 namespace zeroproof::sim {
 namespace {
@@ -41,9 +42,16 @@ StackPool& pool() {
   return of_thread;
 }
 
-// What Boost asks for stacks. A fiber starts and ends on one thread.
+// What Boost asks for stacks; `place` is where the fiber's lies. A fiber starts and ends on one
+// thread.
 struct PooledStacks {
-  boost::context::stack_context allocate() { return pool().take(); }
+  StackPlace* place;
+
+  boost::context::stack_context allocate() {
+    const boost::context::stack_context stack = pool().take();
+    *place = {static_cast<const char*>(stack.sp) - stack.size, stack.size};
+    return stack;
+  }
   void deallocate(boost::context::stack_context& stack) { pool().give_back(stack); }
 };
 
@@ -52,6 +60,8 @@ struct PooledStacks {
 struct Fiber::State {
   boost::context::fiber inside;   // where the body goes on; empty while it runs
   boost::context::fiber outside;  // who resumed it
+  StackPlace inside_stack;
+  StackPlace outside_stack;
   ExceptionState exceptions;
   bool has_started = false;
   bool is_done = false;
@@ -60,11 +70,13 @@ struct Fiber::State {
 Fiber::Fiber(std::function<void()> body) : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.inside =
-      boost::context::fiber(std::allocator_arg, PooledStacks(),
+      boost::context::fiber(std::allocator_arg, PooledStacks{&state.inside_stack},
                             [&state, body = std::move(body)](boost::context::fiber&& caller) {
+                              state.outside_stack = after_switch(nullptr);
                               state.outside = std::move(caller);
                               body();
                               state.is_done = true;
+                              before_switch(state.outside_stack, true);
                               return std::move(state.outside);
                             });
 }
@@ -78,12 +90,17 @@ void Fiber::resume() {
   ZP_CHECK(!state.is_done, "a fiber resumed after its end");
   state.has_started = true;
   state.exceptions.swap();
+  void* const own = before_switch(state.inside_stack, false);
   state.inside = std::move(state.inside).resume();
+  after_switch(own);
   state.exceptions.swap();
 }
 
 void Fiber::suspend() {
-  state_->outside = std::move(state_->outside).resume();
+  State& state = *state_;
+  void* const own = before_switch(state.outside_stack, false);
+  state.outside = std::move(state.outside).resume();
+  state.outside_stack = after_switch(own);
 }
 
 bool Fiber::is_done() const {

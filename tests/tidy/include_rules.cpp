@@ -51,6 +51,8 @@ const std::vector<Library>& libraries() {
       {"zlib.h", "zlib1g-dev", {"sim/"}},
       // checksums of a checkpoint, fingerprints of a state
       {"xxhash.h", "libxxhash-dev", {"engine/checkpoint/", "sim/"}},
+      // of the compiler
+      {"sanitizer/", "", {"sim/world/"}},
       // of the CUDA toolkit, which is found or not: no package
       {"cuda", "", {"engine/runtime/cuda/"}},
       {"nccl.h", "", {"engine/runtime/cuda/"}},
