@@ -11,8 +11,8 @@ struct StackPlace {
 };
 
 // Announces that a thread goes on with another stack, for AddressSanitizer, which keeps shadow
-// frames by stack. stack_switch_asan.cpp is the twin that does it; without a sanitizer they do
-// nothing.
+// frames by stack. Its twin is stack_switch_asan.cpp; without a sanitizer these functions are
+// empty.
 
 // Before the switch. Returns what after_switch() takes when this stack goes on; a stack that `ends`
 // never does.

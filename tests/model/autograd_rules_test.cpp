@@ -140,6 +140,7 @@ TEST_F(AutogradRules, G6_retain_graph_is_create_graph_unless_it_is_given) {
   EXPECT_TRUE(is_kept({.create_graph = true}));
   x.set_grad({});  // which the graph owns that owns it (rule D3)
   EXPECT_FALSE(is_kept({.create_graph = true, .retain_graph = false}));
+  x.set_grad({});
 }
 
 TEST_F(AutogradRules, Q3_Q5_nodes_and_hooks_run_on_the_thread_of_their_device) {
