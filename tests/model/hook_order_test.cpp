@@ -304,8 +304,15 @@ RC_GTEST_PROP(HookOrder, Of_multi_grad_hooks_follows_the_expected_calls, ()) {
   for (const auto& [node, id] : walk.ids)
     if (visited.contains(id) && executed.contains(id)) will_execute.push_back(node);
   model.begin(will_execute);
-  for (const testing::SlowStep& step : testing::run_slowly({{walk.snapshot}}))
-    model.reach(walk.nodes[static_cast<std::size_t>(step.node.value)].get());
+  const std::vector<testing::SlowStep> steps = testing::run_slowly({{walk.snapshot}});
+  const auto node_of = [&](const testing::SlowStep& step) {
+    return walk.nodes[static_cast<std::size_t>(step.node.value)].get();
+  };
+  // A single root is a task of its own: its tensors' hooks run although it leads to no input.
+  const Node* const root = places[program.backwards[0].roots.front()].node;
+  const bool is_step = std::ranges::find(steps, root, node_of) != steps.end();
+  if (roots.size() == 1 && !is_step) model.reach(root);
+  for (const testing::SlowStep& step : steps) model.reach(node_of(step));
   run.run_backwards();
   RC_CLASSIFY(!events.empty(), "some fire");
   RC_ASSERT(events == model.events);
