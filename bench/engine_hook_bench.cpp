@@ -1,6 +1,6 @@
 // Nanoseconds of engine work a gradient hook, apart from copying the gradient: the hooks of all
 // parameters inside one graph task, on a runtime of no-op kernels. Third argument 1: each hook
-// runs after the accumulation of its gradient, as in a backward; 0: all gradients are there before
+// runs after the accumulation of its gradient, as in a backward; 0: all gradients accumulate before
 // the first hook, so that many parameters have left the caches again.
 #include <benchmark/benchmark.h>
 
@@ -96,8 +96,8 @@ double seconds_of(Work work) {
 // One engine whose hooks are called by hand, inside a graph task as the autograd would.
 class HookRun {
  public:
-  HookRun(int stage, std::int64_t parameters, bool is_behind_gradient)
-      : is_behind_gradient_(is_behind_gradient),
+  HookRun(int stage, std::int64_t parameters, bool is_after_gradient)
+      : is_after_gradient_(is_after_gradient),
         config_{.stage = stage},
         module_(parameters),
         core_(autograd_, module_, config_, runtime_, {}, LossScaler::of(config_)),
@@ -131,14 +131,14 @@ class HookRun {
 
   // What the other two do besides, where hooks run after their gradients.
   double seconds_of_giving() {
-    return is_behind_gradient_ ? seconds_over_parameters([](ZeroParameter&) {}) : 0.0;
+    return is_after_gradient_ ? seconds_over_parameters([](ZeroParameter&) {}) : 0.0;
   }
 
  private:
   template <class Work>
   double seconds_over_parameters(Work work) {
     ZeroParameters& parameters = core_.context().parameters;
-    if (!is_behind_gradient_) {
+    if (!is_after_gradient_) {
       for (const ZeroParameter& parameter : parameters) parameter.tensor.set_grad(grad_);
       return seconds_of([&] {
         for (ZeroParameter& parameter : parameters) work(parameter);
@@ -152,7 +152,7 @@ class HookRun {
     });
   }
 
-  bool is_behind_gradient_;
+  bool is_after_gradient_;
   HostWorld world_{{.world_size = 1}};
   IdleRuntime runtime_{world_.runtime(0)};
   CpuOps ops_;
@@ -185,7 +185,7 @@ void engine_hook(benchmark::State& state) {
 
 BENCHMARK(engine_hook)
     ->ArgsProduct({{1, 2, 3}, {147, 65'536}, {0, 1}})
-    ->ArgNames({"stage", "params", "behind"})
+    ->ArgNames({"stage", "params", "after"})
     ->UseManualTime()
     ->Unit(benchmark::kMicrosecond);
 

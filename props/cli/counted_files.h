@@ -2,41 +2,24 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
-#include "engine/files/ranged_file_system.h"
+#include "engine/files/forwarding_files.h"
 
 namespace zeroproof {
 
 // A file system that calls `on_read` with the bytes of each successful read. Both must outlive it.
-class CountedFiles final : public RangedFileSystem {
+class CountedFiles final : public ForwardingFiles<RangedFileSystem> {
  public:
   CountedFiles(RangedFileSystem& files, std::function<void(std::size_t)> on_read)
-      : files_(files), on_read_(std::move(on_read)) {}
+      : ForwardingFiles(files), on_read_(std::move(on_read)) {}
 
   FileResult<std::string> read_range(const std::string& path, std::uint64_t begin,
                                      std::size_t bytes) override {
-    return counted(files_.read_range(path, begin, bytes));
+    return counted(inner().read_range(path, begin, bytes));
   }
   FileResult<std::string> read(const std::string& path, std::uint64_t bytes_max) override {
-    return counted(files_.read(path, bytes_max));
-  }
-
-  FileResult<std::unique_ptr<WritableFile>> create(const std::string& path) override {
-    return files_.create(path);
-  }
-  FileResult<std::vector<std::string>> list(const std::string& folder) override {
-    return files_.list(folder);
-  }
-  bool exists(const std::string& path) override { return files_.exists(path); }
-  FileResult<void> make_folders(const std::string& path) override {
-    return files_.make_folders(path);
-  }
-  FileResult<void> rename(const std::string& from, const std::string& to) override {
-    return files_.rename(from, to);
-  }
-  FileResult<void> remove_all(const std::string& path) override { return files_.remove_all(path); }
-  FileResult<void> sync_folder(const std::string& path) override {
-    return files_.sync_folder(path);
+    return counted(inner().read(path, bytes_max));
   }
 
  private:
@@ -45,7 +28,6 @@ class CountedFiles final : public RangedFileSystem {
     return read;
   }
 
-  RangedFileSystem& files_;
   std::function<void(std::size_t)> on_read_;
 };
 

@@ -24,13 +24,6 @@ ExitCode exit_code_of(const HookOrderReport& report) {
   return is_whole ? ExitCode::held : ExitCode::time_limit;
 }
 
-// " --set P=2 --set N=8".
-std::string words_text(const std::vector<std::string>& settings) {
-  std::string text;
-  for (const std::string& one : settings) text += " --set " + shell_quote(one);
-  return text;
-}
-
 // DIR/hook_order-A3.svg and .html, one of each a falsified property.
 Result<void> write_files(const HookOrderReport& report, const std::string& folder) {
   if (folder.empty()) return {};
@@ -83,7 +76,7 @@ Result<VerbResult> run_hook_order(const HookOrderFlags& flags, Session& session)
       .next = flags.scheduler == "exhaustive"
                   ? "explore plain --stage 2 --budget 30s  # whole training steps"
                   : fmt::format("explore hook_order{} --scheduler exhaustive  # every order",
-                                words_text(flags.settings))};
+                                setting_words(flags.settings))};
 }
 
 }  // namespace zeroproof

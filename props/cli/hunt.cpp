@@ -27,9 +27,7 @@ constexpr std::string_view kUsualPython = "python3";
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 
 std::string engine_words(const std::string& engine, const std::vector<std::string>& settings) {
-  std::string words = " --engine " + shell_quote(engine);
-  for (const std::string& setting : settings) words += " --set " + shell_quote(setting);
-  return words;
+  return " --engine " + shell_quote(engine) + setting_words(settings);
 }
 
 Result<std::int64_t> seconds_of(const std::string& text, std::string_view flag) {

@@ -22,4 +22,10 @@ std::string shell_quote(std::string_view word) {
   return quoted + "'";
 }
 
+std::string setting_words(const std::vector<std::string>& settings) {
+  std::string words;
+  for (const std::string& setting : settings) words += " --set " + shell_quote(setting);
+  return words;
+}
+
 }  // namespace zeroproof

@@ -3,6 +3,7 @@
 
 #include "props/interpreter/engine_target.h"
 #include "props/interpreter/observe.h"
+#include "props/train/full_values.h"
 #include "props/train/scenario.h"
 
 namespace zeroproof::program {
@@ -43,13 +44,10 @@ void EngineTarget::see_left_gradients(std::size_t engine, Observations& seen) {
 }
 
 void EngineTarget::see_counters(std::size_t engine, Observations& seen) {
-  const Engine& it = *engines_[engine];
   seen.push_back({Observed::counters,
                   engine_prefix(program_, engine) + "counters",
                   {},
-                  {static_cast<double>(it.micro_steps()), static_cast<double>(it.global_steps()),
-                   static_cast<double>(it.skipped_steps()),
-                   static_cast<double>(it.global_samples()), it.loss_scale()}});
+                  train::counters_of(*engines_[engine])});
 }
 
 std::vector<FullTensor> EngineTarget::weights(std::size_t engine) {

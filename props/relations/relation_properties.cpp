@@ -12,7 +12,7 @@ constexpr Property relation(std::string_view id, std::string_view number,
 
 constexpr std::array kRelations = {
     relation("ranks.permuted", "MR1", "I4",
-             "ranks that change places change places in every result, and nothing else"),
+             "ranks that change places change places in every result, which else stays equal"),
     relation("buckets.other_size", "MR2", "I7", "the sizes of buckets change no result"),
     relation("fetches.other_bounds", "MR3", "I5",
              "the bounds of prefetch, reuse and persistence change no result"),

@@ -132,13 +132,8 @@ std::vector<FullTensor> EngineTarget::seen_gradients(std::size_t engine) {
 }
 
 void EngineTarget::collect_counters(std::size_t engine) {
-  const Engine& it = *engines_[engine];
-  const StepCounters counters{.micro_steps = it.micro_steps(),
-                              .global_steps = it.global_steps(),
-                              .skipped_steps = it.skipped_steps(),
-                              .global_samples = it.global_samples(),
-                              .loss_scale = it.loss_scale()};
-  values_.counters.push_back(counters.named(engine_prefix(engine)));
+  values_.counters.push_back(
+      {engine_prefix(engine) + "counters", {}, counters_of(*engines_[engine])});
 }
 
 // Masters of what is trained; what the module computes with of everything, as each rank has it.

@@ -20,21 +20,12 @@ struct WindowValues {
   // Of the baseline: what the ranks after the first recorded, in their order.
 };
 
-// What an engine counts, as one tensor.
-struct StepCounters {
-  std::int64_t micro_steps = 0;
-  std::int64_t global_steps = 0;
-  std::int64_t skipped_steps = 0;
-  std::int64_t global_samples = 0;
-  double loss_scale = 1.0;
-
-  FullTensor named(const std::string& prefix) const {
-    return {prefix + "counters",
-            {},
-            {static_cast<double>(micro_steps), static_cast<double>(global_steps),
-             static_cast<double>(skipped_steps), static_cast<double>(global_samples), loss_scale}};
-  }
-};
+// What an engine counts, in the order of reference::WholeEngine::counters().
+inline std::vector<double> counters_of(const Engine& it) {
+  return {static_cast<double>(it.micro_steps()), static_cast<double>(it.global_steps()),
+          static_cast<double>(it.skipped_steps()), static_cast<double>(it.global_samples()),
+          it.loss_scale()};
+}
 
 // The prefix of an engine's names.
 inline std::string engine_prefix(std::size_t engine) {

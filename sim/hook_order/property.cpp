@@ -9,15 +9,15 @@ namespace {
 constexpr std::array<std::string_view, kProperties> kNames = {"none", "A1", "A2", "A3", "A4",
                                                               "A5",   "A6", "A7", "A8"};
 constexpr std::array<std::string_view, kProperties> kStatements = {
-    "nothing is wrong",
+    "no property is violated",
     "the epilogue runs exactly once in each backward",
     "no hook comes after the epilogue",
-    "every bucket is reduced when the epilogue returns, and nobody uses one before",
+    "every bucket is reduced when the epilogue returns, and is used only after that",
     "the j-th collective is the same on all ranks",
-    "nothing hangs",
+    "every rank comes to its end",
     "the window has each rank's contribution to each element exactly once a backward",
-    "a backward that is given up leaves nothing behind",
-    "the engine refuses nothing",
+    "an aborted backward leaves no state",
+    "the engine refuses no call",
 };
 
 }  // namespace

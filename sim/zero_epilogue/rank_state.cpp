@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, kProperties> kStatements = {
     "no hook of a pass fires after its epilogue",
     "every bucket is reduced when the epilogue returns",
     "the j-th collective is the same bucket on all ranks",
-    "nothing hangs",
+    "every rank comes to its end",
 };
 constexpr std::array<std::string_view, kEventKinds> kEventText = {
     "choose the counter",   "choose the callback",  "hook {}",

@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/files/forwarding_files.h"
 #include "engine/runtime/host/shared_files.h"
 #include "model/cpu_ops.h"
 #include "tests/engine/memory_file_system.h"
-#include "tests/engine/support/forwarding_files.h"
 #include "tests/engine/support/small_models.h"
 #include "zeroproof/engine/engine.h"
 #include "zeroproof/engine/runtime/host/host_world.h"
@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // A disk that takes no file until it is opened, or refuses what a rank writes.
-class GatedFiles final : public ForwardingFiles {
+class GatedFiles final : public ForwardingFiles<FileSystem> {
  public:
   using ForwardingFiles::ForwardingFiles;
 

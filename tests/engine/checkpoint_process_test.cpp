@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/files/forwarding_files.h"
 #include "engine/files/posix_file_system.h"
-#include "tests/engine/support/forwarding_files.h"
 #include "tests/engine/training_states.h"
 #include "tests/scratch_path.h"
 
@@ -23,7 +23,7 @@ const LoadOptions kProcessLoad = {.tensor_parallel = ParallelRank{}};
 
 // The machine's file system, which kills its process before the n-th operation that changes
 // something, or in the middle of it if it is a write.
-class KillingFileSystem final : public ForwardingFiles {
+class KillingFileSystem final : public ForwardingFiles<FileSystem> {
  public:
   explicit KillingFileSystem(int operations)
       : ForwardingFiles(posix_file_system()), left_(operations) {}

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <thread>
 
+#include "engine/files/forwarding_files.h"
 #include "engine/files/posix_file_system.h"
 #include "model/cpu_ops.h"
-#include "tests/engine/support/forwarding_files.h"
 #include "tests/engine/support/small_models.h"
 #include "tests/scratch_path.h"
 #include "zeroproof/engine/engine.h"
@@ -114,7 +114,7 @@ TEST(ParallelCheckpoint, Needs_a_rule_for_each_parameter) {
 }
 
 // The machine's files on a disk that stands still at its first operation of a kind.
-class SlowFiles final : public ForwardingFiles {
+class SlowFiles final : public ForwardingFiles<FileSystem> {
  public:
   explicit SlowFiles(std::chrono::milliseconds pause)
       : ForwardingFiles(posix_file_system()), pause_(pause) {}

@@ -4,14 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "zeroproof/engine/files/file_system.h"
+#include "engine/files/ranged_file_system.h"
 
 namespace zeroproof {
 
-// In front of another file system: what a test does not change goes on to it.
-class ForwardingFiles : public FileSystem {
+// In front of another file system: what a derived class does not change goes on to it. `Files`:
+// FileSystem, or RangedFileSystem, whose read_range() the derived class has.
+template <class Files>
+class ForwardingFiles : public Files {
  public:
-  explicit ForwardingFiles(FileSystem& inner) : inner_(inner) {}  // must outlive it
+  explicit ForwardingFiles(Files& inner) : inner_(inner) {}  // must outlive it
 
   FileResult<std::unique_ptr<WritableFile>> create(const std::string& path) override {
     return inner_.create(path);
@@ -34,8 +36,11 @@ class ForwardingFiles : public FileSystem {
     return inner_.sync_folder(path);
   }
 
+ protected:
+  Files& inner() { return inner_; }
+
  private:
-  FileSystem& inner_;
+  Files& inner_;
 };
 
 }  // namespace zeroproof
