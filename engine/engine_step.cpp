@@ -54,7 +54,8 @@ StepOutcome Engine::Core::step() {
   // Stage 0 has a policy that is never asked, and its own backwards alone. H1 leaves them running.
   const bool is_inside =
       is_exact() && tracker_.is_backward_running() && !context_.upstream.abort_leaks_state;
-  if (is_incomplete_ || is_inside || (is_zero() && policy_->refuses_step())) {
+  const bool is_unreduced = is_zero() ? policy_->refuses_step() : has_unreduced_gradients_;
+  if (is_incomplete_ || is_inside || is_unreduced) {
     throw EngineError(EngineErrorId::incomplete_backward,
                       "step() in the middle of a backward, or with an aborted backward: its "
                       "gradients are incomplete");

@@ -121,9 +121,10 @@ class ExactPolicy final : public HookPolicy {
     }
   }
 
-  // Upstream takes the step, without what H23 left.
+  // Nothing will reduce what tiles of a forward without a backward have added. Upstream takes the
+  // step, without what H23 left.
   bool refuses_step() const override {
-    return pending_epilogues_ > 0 && !forgets_at_forward_alone_;
+    return (pending_epilogues_ > 0 || has_unreduced_work_) && !forgets_at_forward_alone_;
   }
   void set_observer(ManagerObserver* observer) override { observer_ = observer; }
 

@@ -34,11 +34,15 @@ bool lacks_gradient(const State& state, const std::string& name, const EngineSta
   return false;
 }
 
+// They came in forward, and only the backward of that forward reduces them.
+bool has_tile_gradients(const State& state, const EngineState& engine) {
+  return engine.tiled && !state.graphs.at(*engine.tiled).flow->tiled.empty();
+}
+
 std::string step_problem(const State& state, const EngineState& engine) {
   const bool is_boundary = state.steps_model(engine);
   return first_broken(
       {{state.is_in(FrameKind::forward_hook), "a step in the middle of a forward"},
-       {engine.tiled.has_value(), "a step before the backward of tiles"},
        {!engine.frozen.empty(), "a step while a module is frozen"},
        {is_boundary && engine.window.has_local, "a step with gradients that nothing has reduced"},
        {is_boundary && !engine.gathered.empty() && engine.has_changed_weights,
@@ -75,6 +79,7 @@ Verdict check(Walk& walk, const Step& step) {
   if (!is_inside) return tl::unexpected(is_inside.error());
   if (*is_inside) return refused_with(EngineErrorId::incomplete_backward);
   if (const std::string why = step_problem(state, engine); !why.empty()) return no_sense(why);
+  if (has_tile_gradients(state, engine)) return refused_with(EngineErrorId::incomplete_backward);
   if (state.steps_model(engine)) return take_boundary_step(state, step.engine, engine);
   ++engine.micro_steps;
   engine.has_forwarded = false;
