@@ -16,7 +16,7 @@ namespace {
 
 std::string settings_line(const ExplorationOptions& options) {
   return fmt::format("{} {}, {}, N={}, {}", options.policy, policy_mode_name(options.mode),
-                     latitude_name(options.latitude), options.params, options.scheduler);
+                     order_model_name(options.order_model), options.params, options.scheduler);
 }
 
 std::string search_line(const ExplorationReport& report) {
@@ -131,7 +131,7 @@ std::string explore_table(const std::vector<ExplorationReport>& reports, const P
   const ExplorationOptions& options = reports.front().options;
   const std::string title =
       fmt::format("falsified properties: {}, {}, N={}, {}", policy_mode_name(options.mode),
-                  latitude_name(options.latitude), options.params, options.scheduler);
+                  order_model_name(options.order_model), options.params, options.scheduler);
   return style.palette.title(title) + "\n" + table_text(rows) + legend(reports);
 }
 
