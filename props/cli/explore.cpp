@@ -63,7 +63,7 @@ class ExploreVerb final : public Verb {
                    {"NAME=VALUE",
                     "a scenario: N, parameters, a multiple of 4 (default 4). zero_epilogue: P, N, "
                     "B, K, W, N1, order, late, defect. hook_order: P, N, B, K, E, stage, order, "
-                    "overlap, quirks, defect (docs/reference/scenarios.md)"});
+                    "overlap, quirks, defect (docs/explanation/how_orders_are_explored.md)"});
     flags.add_value("workers", workers_,
                     {"N", "threads for scenarios of train and zero_epilogue (default 1)"});
     flags.add_switch("no-minimize", skips_minimizing_, "report findings as they were found");

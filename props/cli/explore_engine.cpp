@@ -95,8 +95,8 @@ void EngineExplore::declare(Flags& flags) {
   flags.add_value(
       "level", level_,
       {"LEVEL",
-       "protocol: hooks alone; engine: a scenario of train (its default); program: drawn "
-       "programs, or those of files",
+       "protocol: hooks alone; engine: the whole engine (default for scenarios of train); "
+       "program: drawn programs, or those of files",
        {"protocol", "engine", "program"}});
   flags.begin_group("scenarios of train, and --level engine or program");
   flags.add_value("stage", stage_, {"N", "ZeRO stage (default 2)", {"0", "1", "2", "3"}});
@@ -120,8 +120,8 @@ void EngineExplore::declare(Flags& flags) {
   flags.add_value(
       "preemption", preemption_,
       {"WHERE",
-       "a rank gives way at every-call (default), or where it waits (blocked). ranks is "
-       "blocked with queued work at once, which --judge streams needs",
+       "a rank gives way at every-call (default), or where it waits (blocked); ranks is "
+       "blocked with queued work at once, enough for --judge streams",
        {"blocked", "every-call", "ranks"}});
   flags.add_value(
       "compute", compute_,

@@ -16,12 +16,12 @@ constexpr std::array kVerbs = {
              "  zeroproof replay traces/ --levels state,properties --json\n"
              "  zeroproof replay trace.jsonl --policy exact\n",
              make_replay},
-    VerbInfo{"watch", "follows a running job's recordings, and reports a hang within seconds",
+    VerbInfo{"watch", "follows a running job, and reports a hang within seconds",
              "  zeroproof watch trace\n"
              "  zeroproof watch trace --hang-after 120 --until-end\n"
              "  zeroproof watch trace --json --color never\n",
              make_watch},
-    VerbInfo{"explore", "searches the orders of a scenario: its hooks, or a simulated engine",
+    VerbInfo{"explore", "searches all orders of a scenario: of hooks, or of the engine",
              "  zeroproof explore S2b --policy deepspeed-0.18.7\n"
              "  zeroproof explore all --policy all --order-model any_topological\n"
              "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n"
@@ -57,7 +57,7 @@ constexpr std::array kVerbs = {
              "  source <(zeroproof completion bash)\n"
              "  zeroproof completion fish > ~/.config/fish/completions/zeroproof.fish\n",
              make_completion},
-    VerbInfo{"conform", "runs recorded programs of PyTorch and DeepSpeed again, and compares",
+    VerbInfo{"conform", "runs recorded programs of PyTorch and DeepSpeed, and compares",
              "  zeroproof conform traces/\n"
              "  zeroproof conform P01_mlp2.jsonl.gz --dtype float32 --json\n"
              "  zeroproof conform tests/traces/deepspeed-edaa7221-cuda\n",
@@ -80,7 +80,7 @@ constexpr std::array kVerbs = {
              "  zeroproof generate --count 3\n"
              "  zeroproof generate --seed 7 --count 300 --for ddp.json --json\n",
              make_generate},
-    VerbInfo{"hunt", "finds programs that another engine trains wrongly, makes them small",
+    VerbInfo{"hunt", "finds small programs that another engine trains wrongly",
              "  zeroproof hunt --engine ddp --budget 300x\n"
              "  zeroproof hunt --engine deepspeed --stage 2 --budget 30m --corpus found\n"
              "  zeroproof hunt --engine my_engine:make --set overwrites=true --out report\n"

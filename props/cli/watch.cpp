@@ -109,7 +109,8 @@ class WatchVerb final : public Verb {
     VerbResult result{.code = was_interrupted() ? ExitCode::interrupted : code};
     if (!session.common.wants_json) {
       result.text = [&session, code, is_over = watch.is_over(), folder = words_.front()] {
-        if (code == ExitCode::held) return std::string(is_over ? "held\n" : "");
+        if (code == ExitCode::held)
+          return std::string(is_over ? "held: every rank has ended, and no rule was broken\n" : "");
         return (is_over ? fmt::format("next  zeroproof replay {}\n", folder) : std::string()) +
                session.reproduce_line(code);
       };

@@ -61,7 +61,7 @@ std::string finding_text(const ExplorationFinding& finding, const PageStyle& sty
   text += fmt::format("  {}\n", visible(finding.finding.text));
   text += fmt::format("  {} executions failed; {} events{}\n", finding.failing_executions,
                       finding.events.size(),
-                      finding.is_minimal ? ", minimised: nothing more can be dropped" : "");
+                      finding.is_minimal ? ", minimised: no further event can be dropped" : "");
   const TimelineMark mark{finding.bad_event, fmt::format("{}: {}", finding.property->id,
                                                          visible(finding.finding.text))};
   return text + timeline_text(finding.events, finding.names, {mark},

@@ -101,7 +101,7 @@ TEST(ProgressLine, Writes_a_line_every_five_seconds_elsewhere) {
     const auto mode = is_terminal ? ProgressMode::lines : ProgressMode::automatic;
     ProgressLine progress(mode, rig.output(is_terminal));
     EXPECT_EQ(rig.run(progress), 6);
-    EXPECT_EQ(rig.written.back(), "explore S2  random  10 runs  3 s each  0 findings\n");
+    EXPECT_EQ(rig.written.back(), "explore S2  random  10 runs  2.7 s each  0 findings\n");
   }
 }
 

@@ -15,7 +15,7 @@ constexpr std::array kVerbs = {
              "  zeroproof mutation --unmutated 100s --seed 3\n",
              make_mutation},
     VerbInfo{"list", "lists the faults", "  zeroproof-mutation list\n", make_fault_list},
-    VerbInfo{"show", "shows a counterexample of a fault: as a timeline, a page or a chart",
+    VerbInfo{"show", "shows a counterexample of a fault: as timeline, page or chart",
              "  zeroproof-mutation show tests/mutation/corpus/A21.json --html --out a21.html\n",
              make_show},
     VerbInfo{"train", "runs the engine, with --fault a mutated one, on a small model",
