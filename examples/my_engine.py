@@ -105,7 +105,7 @@ class MyEngine(WindowedEngine):
         return gradients
 
     def optimizer_state(self):
-        """Nothing that a user reads."""
+        """No entry: users of this engine read no optimizer state."""
         return {}
 
 

@@ -24,7 +24,7 @@ constexpr std::uint64_t kMinimizeExecutions = 20'000;
 constexpr std::uint32_t kParamsOfFiles = 4;
 
 ProtocolSetup setup_of(const ExplorationOptions& options) {
-  return {options.policy, options.make_policy, options.mode, options.latitude};
+  return {options.policy, options.make_policy, options.mode, options.order_model};
 }
 
 std::uint32_t index_of(const Property* property) {
@@ -155,7 +155,7 @@ Schedule schedule_for(const ExplorationOptions& options, Choices choices) {
   return {.scenario = options.scenario,
           .settings = {{"policy", options.policy},
                        {"mode", std::string(policy_mode_name(options.mode))},
-                       {"order_model", std::string(latitude_name(options.latitude))},
+                       {"order_model", std::string(order_model_name(options.order_model))},
                        {"N", std::to_string(options.params)}},
           .seed = options.seed,
           .choices = std::move(choices)};
@@ -205,7 +205,7 @@ class Explorer {
     report_.states = result.progress.scheduler.states;
     report_.transitions = result.progress.scheduler.transitions;
     report_.orders_explored = result.progress.scheduler.complete_orders;
-    const auto counted = count_program_orders(scenario_.program, setup_.latitude);
+    const auto counted = count_program_orders(scenario_.program, setup_.order_model);
     if (counted) {
       report_.linear_extensions = *counted;
     } else {
@@ -302,11 +302,11 @@ Result<Scenario> scenario_for(const ExplorationOptions& options) {
 
 }  // namespace
 
-std::string_view latitude_name(OrderModel latitude) {
-  return latitude == OrderModel::faithful ? "faithful" : "any_topological";
+std::string_view order_model_name(OrderModel order_model) {
+  return order_model == OrderModel::faithful ? "faithful" : "any_topological";
 }
 
-Result<OrderModel> latitude_of(std::string_view name) {
+Result<OrderModel> order_model_of(std::string_view name) {
   if (name == "faithful") return OrderModel::faithful;
   if (name == "any_topological") return OrderModel::any_topological;
   return fail(ErrorCode::usage,
@@ -346,9 +346,9 @@ Result<ExplorationOptions> options_of(const Schedule& schedule) {
       if (!mode) return tl::unexpected(mode.error());
       options.mode = *mode;
     } else if (key == "order_model" || key == "latitude") {
-      const auto latitude = latitude_of(value);
-      if (!latitude) return tl::unexpected(latitude.error());
-      options.latitude = *latitude;
+      const auto order_model = order_model_of(value);
+      if (!order_model) return tl::unexpected(order_model.error());
+      options.order_model = *order_model;
     } else if (key == "N") {
       const auto [end, error] =
           std::from_chars(value.data(), value.data() + value.size(), options.params);

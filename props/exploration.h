@@ -23,7 +23,7 @@ struct ExplorationOptions {
   std::string policy = "exact";
   MakePolicy make_policy = {};  // empty: the policy of that name
   PolicyMode mode = PolicyMode::graph_task_callback;
-  OrderModel latitude = OrderModel::any_topological;
+  OrderModel order_model = OrderModel::any_topological;
   std::uint32_t params = 4;              // N: a multiple of 4, see widen()
   std::string scheduler = "exhaustive";  // see make_scheduler
   std::uint64_t seed = 0;
@@ -31,8 +31,8 @@ struct ExplorationOptions {
   bool minimizes = true;
 };
 
-std::string_view latitude_name(OrderModel latitude);
-Result<OrderModel> latitude_of(std::string_view name);
+std::string_view order_model_name(OrderModel order_model);
+Result<OrderModel> order_model_of(std::string_view name);
 
 // One execution with everything it said.
 struct RecordedRun {

@@ -101,9 +101,9 @@ class OrderCounter {
 
 }  // namespace
 
-Result<OrderCount> count_program_orders(const ProtocolProgram& program, OrderModel latitude) {
+Result<OrderCount> count_program_orders(const ProtocolProgram& program, OrderModel order_model) {
   OrderCount total(1);
-  if (latitude == OrderModel::faithful) return total;
+  if (order_model == OrderModel::faithful) return total;
   OrderCounter counter(program);
   for (const Statement& statement : program.statements) {
     Result<OrderCount> orders(OrderCount(1));

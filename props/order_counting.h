@@ -11,6 +11,6 @@ namespace zeroproof {
 // linear extensions (of the sequences up to the raising node for a task that raises). 1 in the
 // faithful order model. Error where no formula applies: a graph task of more than 64 visible nodes,
 // or one that recomputes when it or the recomputed task raises.
-Result<OrderCount> count_program_orders(const ProtocolProgram& program, OrderModel latitude);
+Result<OrderCount> count_program_orders(const ProtocolProgram& program, OrderModel order_model);
 
 }  // namespace zeroproof

@@ -47,13 +47,12 @@ constexpr std::array kRunProperties = {
         "live bytes do not grow from window to window, and no parameter stays whole longer than "
         "it is needed",
         "bug catalogue H", Expectation::always, kTrainOnly},
-    Property{
-        "counters.equal_unsharded", "R13", "I11",
-        "an engine's counted steps and samples and its loss scale are the baseline's, behind a "
-        "load too",
-        "bug catalogue D", Expectation::always, kTrainOnly},
+    Property{"counters.equal_unsharded", "R13", "I11",
+             "an engine's counted steps and samples and its loss scale are the baseline's, after a "
+             "load too",
+             "bug catalogue D", Expectation::always, kTrainOnly},
     Property{"misuse.refused", "R14", "I10",
-             "what is documented as refused is refused, and the program goes on behind it; ranks "
+             "what is documented as refused is refused, and the program goes on after it; ranks "
              "that run modules in another order come to an end",
              "docs/spec/zero.md 2.20, 3.14", Expectation::always, kTrainOnly},
     Property{

@@ -168,12 +168,12 @@ void StreamOrderCheck::free(const Memory& memory) {
 void StreamOrderCheck::judge(const Memory& memory, const Use& earlier, const Use& later) {
   const std::size_t property = later.is_write ? kOrderedReuse : kReductionWaits;
   add(property, later.number,
-      fmt::format("nothing orders access {} ({} of elements {} to {} on {}) of {} before access {} "
-                  "({} on {})",
-                  earlier.number, earlier.is_write ? "write" : "read", earlier.begin,
-                  earlier.end - 1, actor_name(earlier.actor),
-                  memory.name.empty() ? "a tensor" : memory.name, later.number,
-                  later.is_write ? "write" : "read", actor_name(later.actor)));
+      fmt::format(
+          "no event orders access {} ({} of elements {} to {} on {}) of {} before access {} "
+          "({} on {})",
+          earlier.number, earlier.is_write ? "write" : "read", earlier.begin, earlier.end - 1,
+          actor_name(earlier.actor), memory.name.empty() ? "a tensor" : memory.name, later.number,
+          later.is_write ? "write" : "read", actor_name(later.actor)));
 }
 
 void StreamOrderCheck::add(std::size_t property, std::uint64_t number, std::string text) {

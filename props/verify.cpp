@@ -17,7 +17,7 @@ constexpr const char* kOurs = "exact";
 
 struct TableSetup {
   PolicyMode mode = PolicyMode::graph_task_callback;
-  OrderModel latitude = OrderModel::any_topological;
+  OrderModel order_model = OrderModel::any_topological;
   std::uint32_t params = 4;
 };
 
@@ -124,10 +124,10 @@ class Verification {
   }
 
   Result<void> explore_exact() {
-    for (const OrderModel latitude : {OrderModel::faithful, OrderModel::any_topological}) {
+    for (const OrderModel order_model : {OrderModel::faithful, OrderModel::any_topological}) {
       for (const std::uint32_t params : {4U, 8U}) {
         if (report_.options.is_quick && params > 4) continue;
-        const TableSetup setup{.latitude = latitude, .params = params};
+        const TableSetup setup{.order_model = order_model, .params = params};
         if (auto done = explore_all(kOurs, setup, report_.exact); !done) return done;
       }
     }
@@ -137,7 +137,7 @@ class Verification {
   Result<void> explore_upstream() {
     std::vector<TableSetup> setups = {{}};
     if (!report_.options.is_quick) {
-      setups.push_back({.latitude = OrderModel::faithful});
+      setups.push_back({.order_model = OrderModel::faithful});
       setups.push_back({.mode = PolicyMode::count_fallback});
     }
     for (const TableSetup& setup : setups) {
@@ -159,12 +159,12 @@ class Verification {
       ExplorationOptions options{.scenario = std::string(file.id),
                                  .policy = policy,
                                  .mode = setup.mode,
-                                 .latitude = setup.latitude,
+                                 .order_model = setup.order_model,
                                  .params = setup.params,
                                  .seed = report_.options.seed,
                                  .minimizes = false};
-      announce(fmt::format("{} {} {} N={}", options.scenario, policy, latitude_name(setup.latitude),
-                           setup.params));
+      announce(fmt::format("{} {} {} N={}", options.scenario, policy,
+                           order_model_name(setup.order_model), setup.params));
       ExploreWatch watch;
       watch.should_stop = [&] {
         return is_stopped() ? StopRequest::interrupted : StopRequest::none;

@@ -40,7 +40,7 @@ void* KeptMemory::find(std::size_t bytes) {
   if (!ready.empty()) {
     data = ready.back().data;
     ready.pop_back();
-  } else if (!late.empty() && std::ranges::all_of(late.front().behind, is_over)) {
+  } else if (!late.empty() && std::ranges::all_of(late.front().pending_uses, is_over)) {
     data = late.front().data;
     late.pop_front();
   }
@@ -48,13 +48,13 @@ void* KeptMemory::find(std::size_t bytes) {
   return data;
 }
 
-void KeptMemory::give_back(void* data, std::size_t bytes, Uses behind) {
+void KeptMemory::give_back(void* data, std::size_t bytes, Uses pending_uses) {
   bytes = rounded(bytes);
   used_ -= bytes;
   kept_ += bytes;
   Shelf& shelf = shelves_[bytes];
-  Blocks& blocks = behind.empty() ? shelf.ready : shelf.late;
-  blocks.push_back({data, next_age_++, std::move(behind)});
+  Blocks& blocks = pending_uses.empty() ? shelf.ready : shelf.late;
+  blocks.push_back({data, next_age_++, std::move(pending_uses)});
 }
 
 void KeptMemory::forget(std::size_t bytes) {
@@ -84,7 +84,7 @@ bool KeptMemory::drop_oldest(Blocks Shelf::*of) {
   const Block dropped = std::move(blocks.front());
   blocks.pop_front();
   kept_ -= oldest->first;
-  pool_.give_back(dropped.data, dropped.behind);
+  pool_.give_back(dropped.data, dropped.pending_uses);
   return true;
 }
 

@@ -25,7 +25,7 @@ class KeptMemory {
    public:
     virtual ~Pool() = default;
     virtual void* take(std::size_t bytes) = 0;  // null: there is no room
-    virtual void give_back(void* data, const Uses& behind) = 0;
+    virtual void give_back(void* data, const Uses& pending_uses) = 0;
     // True too where the work that follows is ordered after it.
     virtual bool is_over(const Use& use) = 0;
   };
@@ -38,7 +38,7 @@ class KeptMemory {
   // Null: there is no room.
   void* take(std::size_t bytes);
   // What take() gave for so many bytes.
-  void give_back(void* data, std::size_t bytes, Uses behind);
+  void give_back(void* data, std::size_t bytes, Uses pending_uses);
   // It went back to the pool by another way.
   void forget(std::size_t bytes);
   // Gives all that is kept back; the most used at once starts again from what is in use now.
@@ -48,7 +48,7 @@ class KeptMemory {
   struct Block {
     void* data;
     std::int64_t age;  // when it came, in numbers of blocks
-    Uses behind;
+    Uses pending_uses;
   };
   using Blocks = std::deque<Block>;  // the oldest first
   // Of one size. Of the ready blocks the newest goes first, since caches may hold it.

@@ -1,4 +1,4 @@
-// `zeroproof bisect`: the releases between which a finding of hunt came and went.
+// `zeroproof bisect`: the releases in which a finding of hunt came and went.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,16 +42,18 @@ class BisectVerb final : public Verb {
   void declare(Flags& flags) override {
     flags.add_words(words_, {"FINDING", "a file that `hunt --corpus` or `hunt --out` wrote"});
     flags.add_value("versions", versions_,
-                    {"RANGE", "0.18.3..0.19.8, or a list: 0.18.9,0.19.5,0.19.8"});
+                    {"RANGE", "releases to try: 0.18.3..0.19.8, or a list 0.18.9,0.19.5,0.19.8"});
     flags.add_value("package", package_,
                     {"NAME",
-                     "whose releases (default: the engine's package)",
+                     "the package of these releases (default: that of the engine)",
                      {"deepspeed", "megatron-core", "torch"}});
     flags.add_value(
         "torch", torch_,
-        {"VERSION", "PyTorch for releases of another package (default: the finding's)"});
+        {"VERSION", "PyTorch beside releases of another package (default: that of the finding)"});
     flags.add_value("environments", program_,
-                    {"PROGRAM", "what makes environments (default: recorder/environment.sh)"});
+                    {"PROGRAM",
+                     "program that makes a Python environment of a release (default: "
+                     "recorder/environment.sh)"});
   }
 
   Result<VerbResult> run(Session& session) override {

@@ -73,13 +73,14 @@ class CheckpointVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
     flags.add_words(words_, {"WORD",
-                             "inspect DIR, verify DIR or convert DIR OUT; DIR is a folder that was "
-                             "saved to, or one checkpoint in it"});
-    flags.add_value("tag", tag_, {"TAG", "which checkpoint of DIR (default: the latest)"});
-    flags.add_value(
-        "to", to_,
-        {"LAYOUT", "of convert: whole tensors, or a shard for each rank", {"universal", "shards"}});
-    flags.add_value("ranks", ranks_, {"N", "of convert --to shards: for how many ranks"});
+                             "inspect DIR, verify DIR, or convert DIR OUT. DIR is the folder of a "
+                             "job's checkpoints, or one checkpoint in it"});
+    flags.add_value("tag", tag_, {"TAG", "checkpoint of DIR (default: the latest)"});
+    flags.add_value("to", to_,
+                    {"LAYOUT",
+                     "convert: to whole tensors (universal), or to a shard for each rank (shards)",
+                     {"universal", "shards"}});
+    flags.add_value("ranks", ranks_, {"N", "convert --to shards: number of ranks"});
   }
 
   Result<VerbResult> run(Session& session) override {

@@ -18,6 +18,7 @@
 #include "props/cli/sibling.h"
 #include "props/cli/verb.h"
 #include "props/report/annotations.h"
+#include "props/report/folded_text.h"
 #include "props/report/sarif.h"
 
 namespace zeroproof {
@@ -32,67 +33,9 @@ std::string front_page() {
   return page +
          fmt::format("\n'{0} help VERB' or '{0} VERB --help' prints flags and examples.\n",
                      program_info().name) +
-         "exit codes: 0 held, 1 falsified or mismatch, 2 usage, 3 inconclusive, 4 nondeterminism,\n"
-         "  5 trace unreadable, 6 internal check failed, 77 cannot run here, 124 time limit,\n"
-         "  130 interrupted\n";
-}
-
-// Bytes of an escape sequence that begins here, which take no column; 0: none begins.
-std::size_t escape_bytes(std::string_view text) {
-  if (!text.starts_with("\x1b[")) return 0;
-  const std::size_t end = text.find('m');
-  return end == std::string_view::npos ? 0 : end + 1;
-}
-
-// Commands are pasted as they stand, and the columns of a table would lose their meaning.
-bool is_kept_whole(std::string_view line) {
-  constexpr int kGapsOfTable = 3;
-  int gaps = 0;
-  for (std::size_t at = line.find_first_not_of(' '); at < line.size();) {
-    const std::size_t gap = line.find("  ", at);
-    if (gap == std::string_view::npos) break;
-    ++gaps;
-    at = line.find_first_not_of(' ', gap);
-  }
-  return gaps >= kGapsOfTable || line.starts_with("reproduce: ");
-}
-
-// The line in parts of at most `columns`, broken at blanks; later parts are indented by two more.
-std::string folded_line(std::string_view line, std::size_t columns) {
-  const std::size_t indent = std::min(line.find_first_not_of(' '), line.size()) + 2;
-  std::string out;
-  std::size_t begin = 0;
-  std::size_t blank = 0;
-  std::size_t width = 0;
-  for (std::size_t at = 0; at < line.size();) {
-    if (const std::size_t skipped = escape_bytes(line.substr(at)); skipped > 0) {
-      at += skipped;
-      continue;
-    }
-    const bool begins_letter = (static_cast<unsigned char>(line[at]) & 0xC0U) != 0x80U;
-    if (line[at] == ' ' && at > begin + indent) blank = at;
-    width += begins_letter ? 1 : 0;
-    ++at;
-    if (width <= columns || blank == 0) continue;
-    out += fmt::format("{}\n{}", line.substr(begin, blank - begin), std::string(indent, ' '));
-    begin = blank + 1;
-    at = begin;
-    blank = 0;
-    width = indent;
-  }
-  return out + std::string(line.substr(begin)) + "\n";
-}
-
-// Text for a terminal of so many columns.
-std::string folded(const std::string& text, std::size_t columns) {
-  std::string out;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    out += is_kept_whole(line) ? std::string(line) + "\n" : folded_line(line, columns);
-    begin = end + 1;
-  }
-  return out;
+         "exit codes: 0 held, 1 falsified or mismatch, 2 usage, 3 inconclusive,\n"
+         "  4 nondeterminism, 5 trace unreadable, 6 internal check failed,\n"
+         "  77 cannot run here, 124 time limit, 130 interrupted\n";
 }
 
 bool is_failure(ExitCode code) {
@@ -227,7 +170,7 @@ class Command {
     if (is_failure(result.code) && !text.substr(last).starts_with("reproduce: "))
       text += session_.reproduce_line(result.code);
     const TerminalFacts& facts = session_.terminal;
-    return facts.is_terminal ? folded(text, facts.columns) : text;
+    return facts.is_terminal ? folded_text(text, facts.columns) : text;
   }
 
   Result<void> write_files(const VerbInfo& info, const VerbResult& result) {

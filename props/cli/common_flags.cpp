@@ -46,19 +46,21 @@ Result<std::uint64_t> parse_count(std::string_view text, std::string_view what) 
 }
 
 void CommonFlagWords::declare(Flags& flags) {
-  flags.add_value("seed", seed_, {"N", "decides every random choice (default 0); decimal or 0x"});
+  flags.begin_group("flags of every verb");
+  flags.add_value("seed", seed_, {"N", "seed of every random choice (default 0); decimal or 0x"});
   flags.add_switch("json", given_.wants_json, "print one JSON document instead of text");
   flags.add_value("junit", given_.junit_path, {"FILE", "also write a JUnit report"});
   flags.add_value("sarif", given_.sarif_path, {"FILE", "also write the findings as SARIF 2.1.0"});
   flags.add_value("annotations", annotations_,
                   {"FOR",
-                   "github: findings as annotations on stderr; auto (default): when "
-                   "GITHUB_ACTIONS=true; none",
+                   "github writes findings as annotations to stderr; auto (default) does so when "
+                   "GITHUB_ACTIONS=true; none does not",
                    {"auto", "github", "none"}});
   flags.add_value("out", given_.out_dir, {"DIR", "also write the results into this folder"});
-  flags.add_value("color", color_, {"WHEN", "auto, always or never", {"auto", "always", "never"}});
+  flags.add_value("color", color_,
+                  {"WHEN", "colour: auto, always or never", {"auto", "always", "never"}});
   flags.add_value("progress", progress_,
-                  {"HOW", "auto, line or none; on stderr", {"auto", "line", "none"}});
+                  {"HOW", "progress on stderr: auto, line or none", {"auto", "line", "none"}});
   flags.add_switch("help", given_.wants_help, "print this page");
 }
 

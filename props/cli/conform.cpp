@@ -23,10 +23,11 @@ class ConformVerb final : public Verb {
   void declare(Flags& flags) override {
     flags.add_words(
         words_, {"TRACE", "traces of conformance programs or DeepSpeed runs, or folders of them"});
-    flags.add_value("dtype", dtype_,
-                    {"DTYPE",
-                     "what programs compute in: float64 (default, to 1e-12) or float32 (to 1e-5)",
-                     {"float64", "float32"}});
+    flags.add_value(
+        "dtype", dtype_,
+        {"DTYPE",
+         "precision of the programs: float64 (default, compared to 1e-12) or float32 (to 1e-5)",
+         {"float64", "float32"}});
   }
 
   Result<VerbResult> run(Session& session) override {

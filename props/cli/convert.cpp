@@ -66,7 +66,8 @@ class DocumentFile {
 class ConvertVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(words_, {"FILE", "traces to read, then the file to write; *.gz is compressed"});
+    flags.add_words(words_,
+                    {"FILE", "traces to read, then the file to write; a name *.gz is compressed"});
     flags.add_value("to", to_,
                     {"FORM",
                      "hooktrace or perfetto (default: by the name of the last file)",

@@ -30,8 +30,9 @@ class DiffVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
     flags.add_words(words_, {"TRACE", "two traces"});
-    flags.add_switch("full", is_full_,
-                     "also engine and manager calls, parameters, buckets, collectives");
+    flags.add_switch(
+        "full", is_full_,
+        "compare calls of engine and manager, parameters, buckets and collectives too");
     flags.add_list("skip", options_.skip,
                    {"LIST", "leave out tokens that start with one of these"});
   }

@@ -54,8 +54,9 @@ Result<std::set<EventKind>> parse_kinds(const std::vector<std::string>& words) {
 
 void EventFilter::declare(Flags& flags) {
   flags.add_list("rank", rank_words_, {"LIST", "only these ranks"});
-  flags.add_list("gt", task_words_, {"LIST", "only these graph tasks; -1 is outside any"});
-  flags.add_list("kind", kind_words_, {"LIST", "only these kinds or groups: gt.begin, engine"});
+  flags.add_list("gt", task_words_, {"LIST", "only these graph tasks; -1 is outside of all"});
+  flags.add_list("kind", kind_words_,
+                 {"LIST", "only these kinds or groups, for example gt.begin, engine"});
   flags.add_value("from", from_word_, {"LC", "first logical clock to show"});
   flags.add_value("to", to_word_, {"LC", "last logical clock to show"});
 }

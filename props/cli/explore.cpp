@@ -35,9 +35,10 @@ constexpr std::string_view kFormerOrderModel = "latitude";  // the flag's name u
 class ExploreVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(scenarios_, {"SCENARIO",
-                                 "ids (see list scenarios), *.json files, scenarios of train, or "
-                                 "all"});
+    flags.add_words(scenarios_,
+                    {"SCENARIO",
+                     "ids of 'zeroproof list scenarios', *.json files, scenarios of train, or "
+                     "all"});
     add_policy_flag(flags, policy_, "hook policy (default exact), or all", true);
     command_.declare(flags);
     flags.add_value("mode", mode_,
@@ -46,26 +47,31 @@ class ExploreVerb final : public Verb {
                      {"graph_task_callback", "count_fallback"}});
     flags.add_value("order-model", order_model_,
                     {"MODEL",
-                     "any_topological (default) or faithful: PyTorch's order",
+                     "any_topological (default), or faithful: PyTorch's order",
                      {"any_topological", "faithful"}});
     flags.add_former_name("order-model", kFormerOrderModel);
-    flags.add_value("scheduler", scheduler_,
-                    {"NAME",
-                     "exhaustive (default), random, fifo or replay:FILE; engine: random (default) "
-                     "or pct:D too; zero_epilogue: also dpor, pct:D, novelty and replay:TOKEN"});
-    flags.add_value("budget", budget_, {"LIMITS", "60s, 5m, 10000x or 100Mstep, with commas"});
+    flags.add_value(
+        "scheduler", scheduler_,
+        {"NAME",
+         "exhaustive (default), random, fifo or replay:FILE. Scenarios of train: random "
+         "(default), pct:D. zero_epilogue: dpor, pct:D, novelty, replay:TOKEN too"});
+    flags.add_value(
+        "budget", budget_,
+        {"LIMITS",
+         "time (60s, 5m), executions (10000x), steps (100Mstep), or several with commas"});
     flags.add_list("set", settings_,
-                   {"N=8",
-                    "parameters: a multiple of 4 (default 4); zero_epilogue: P, N, B, K, W, N1, "
-                    "order, late, defect; hook_order: P, N, B, K, E, stage, order, overlap, "
-                    "quirks, defect"});
-    flags.add_switch("no-reduction", skips_reduction_,
-                     "zero_epilogue, hook_order: search the full space");
-    flags.add_value("workers", workers_, {"N", "engine, zero_epilogue: threads (default 1)"});
-    common_model_.declare(flags);
+                   {"NAME=VALUE",
+                    "a scenario: N, parameters, a multiple of 4 (default 4). zero_epilogue: P, N, "
+                    "B, K, W, N1, order, late, defect. hook_order: P, N, B, K, E, stage, order, "
+                    "overlap, quirks, defect (docs/explanation/how_orders_are_explored.md)"});
+    flags.add_value("workers", workers_,
+                    {"N", "threads for scenarios of train and zero_epilogue (default 1)"});
     flags.add_switch("no-minimize", skips_minimizing_, "report findings as they were found");
     flags.add_value("trace-out", trace_path_, {"FILE", "write the first finding's run as a trace"});
     engine_.declare(flags);
+    flags.begin_group("zero_epilogue and hook_order");
+    flags.add_switch("no-reduction", skips_reduction_, "search the full space");
+    common_model_.declare(flags);
   }
 
   Result<VerbResult> run(Session& session) override {
@@ -136,7 +142,7 @@ class ExploreVerb final : public Verb {
     }
     ExplorationOptions base{.scheduler = scheduler_, .seed = seed};
     base.mode = *policy_mode_of(mode_);
-    base.latitude = *latitude_of(order_model_);
+    base.order_model = *order_model_of(order_model_);
     if (auto set = read_settings(base); !set) return tl::unexpected(set.error());
     const auto budget = parse_budget(budget_);
     if (!budget) return tl::unexpected(budget.error());

@@ -95,54 +95,60 @@ void EngineExplore::declare(Flags& flags) {
   flags.add_value(
       "level", level_,
       {"LEVEL",
-       "protocol, engine or program: drawn programs, or those of files (default: engine "
-       "for scenarios of train)",
+       "protocol: hooks alone; engine: the whole engine (default for scenarios of train); "
+       "program: drawn programs, or those of files",
        {"protocol", "engine", "program"}});
-  flags.add_value("stage", stage_, {"N", "engine: ZeRO stage (default 2)", {"0", "1", "2", "3"}});
-  flags.add_value("world-size", world_size_, {"N", "engine: ranks (default 2)"});
+  flags.begin_group("scenarios of train, and --level engine or program");
+  flags.add_value("stage", stage_, {"N", "ZeRO stage (default 2)", {"0", "1", "2", "3"}});
+  flags.add_value("world-size", world_size_, {"N", "ranks (default 2)"});
   flags.add_value(
       "dtype", dtype_,
-      {"DTYPE", "engine: precision (default float32)", {"float32", "bf16", "fp16", "autocast"}});
+      {"DTYPE", "precision (default float32)", {"float32", "bf16", "fp16", "autocast"}});
+  flags.add_value("backward", backward_,
+                  {"WHO", "engine.backward (default) or tensor.backward", {"engine", "tensor"}});
+  flags.add_value("data", data_, {"MODE", "exact (default) or real", {"exact", "real"}});
+  flags.add_value("steps", steps_, {"N", "optimizer steps (default 3)"});
   flags.add_value(
-      "backward", backward_,
-      {"WHO", "engine: engine.backward (default) or tensor.backward", {"engine", "tensor"}});
-  flags.add_value("data", data_, {"MODE", "engine: exact (default) or real", {"exact", "real"}});
-  flags.add_value("steps", steps_, {"N", "engine: optimizer steps (default 3)"});
-  flags.add_value("quirks", quirks_, {"LIST", "engine: upstream hazards: h3,n5, deepspeed-0.19.8"});
+      "quirks", quirks_,
+      {"LIST", "hazards of DeepSpeed to switch on: h3,n5, or those of deepspeed-0.19.8"});
   flags.add_value("autograd-api", api_,
-                  {"API", "engine: full (default)", {"full", "none", "no_callback"}});
-  flags.add_value("ds-config", config_path_, {"FILE", "engine: a ds_config.json"});
-  flags.add_value("preemption", preemption_,
-                  {"WHERE",
-                   "engine: every-call (default), or blocked: where a rank waits; ranks: the same, "
-                   "and queued work runs as soon as it can (enough with --judge streams)",
-                   {"blocked", "every-call", "ranks"}});
+                  {"API",
+                   "functions that the autograd offers (default full)",
+                   {"full", "none", "no_callback"}});
+  flags.add_value("ds-config", config_path_,
+                  {"FILE", "a ds_config.json in place of the built-in configuration"});
+  flags.add_value(
+      "preemption", preemption_,
+      {"WHERE",
+       "a rank gives way at every-call (default), or where it waits (blocked); ranks is "
+       "blocked with queued work at once, enough for --judge streams",
+       {"blocked", "every-call", "ranks"}});
   flags.add_value(
       "compute", compute_,
       {"WHEN",
-       "engine: work on the compute stream runs in step with its rank (default), or late",
+       "work on the compute stream runs in step with its rank (in-step, default) or late",
        {"in-step", "late"}});
   flags.add_value("nodes", nodes_,
                   {"ORDER",
-                   "engine: of autograd nodes: faithful (default), any order that all ranks share, "
-                   "or each rank its own",
+                   "order of autograd nodes: faithful to PyTorch (default), any order that all "
+                   "ranks share, or another on each rank",
                    {"faithful", "shared", "each"}});
   flags.add_value(
       "judge", judge_,
       {"BY",
-       "engine: values (default): ranks and baseline; events: properties; host: values, and "
-       "against a run on host threads, cuda: on GPUs; streams: values, and the order of streams",
+       "values (default): ranks and baseline agree. events: properties. streams: values and the "
+       "order of streams. host, cuda: values, also those of a run on host threads or GPUs",
        {"values", "events", "host", "streams", "cuda"}});
   flags.add_value("faults", faults_,
                   {"KINDS",
-                   "engine: faults that may strike: all, or some of exception, abort, timeout, "
-                   "allocation, overflow, skipped_step, hook_removal, destroy"});
-  flags.add_value("faults-max", faults_max_, {"N", "engine: faults an execution (default 1)"});
+                   "faults to inject: all, or some of exception, abort, timeout, allocation, "
+                   "overflow, skipped_step, hook_removal, destroy"});
+  flags.add_value("faults-max", faults_max_, {"N", "faults of one execution at most (default 1)"});
   flags.add_value(
       "shards", shards_,
-      {"N", "engine: deal the executions out to N machines (default: of torchrun, mpirun, srun)"});
-  flags.add_value("shard-index", shard_, {"I", "engine: which of them this is, from 0"});
-  flags.add_switch("twice", runs_twice_, "engine: run every execution twice and compare");
+      {"N", "deal the executions out to N machines (default: ranks of torchrun, mpirun, srun)"});
+  flags.add_value("shard-index", shard_, {"I", "number of this machine, from 0"});
+  flags.add_switch("twice", runs_twice_, "run every execution twice and compare");
 }
 
 bool EngineExplore::is_meant(const std::vector<std::string>& scenarios) const {

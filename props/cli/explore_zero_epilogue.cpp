@@ -59,11 +59,12 @@ VerbResult result_of(ZeroEpilogueReport report, ExitCode code, const ZeroEpilogu
 
 void ZeroEpilogueExplore::declare(Flags& flags) {
   flags.add_switch("count-schedules", counts_schedules_,
-                   "zero_epilogue: count the schedules, and how likely each violation is");
+                   "zero_epilogue: count schedules, and the chance of each violation");
   flags.add_switch("minimize-settings", minimizes_settings_,
-                   "zero_epilogue: minimise P, N, B, K and features of a finding too");
-  flags.add_switch("coverage", measures_coverage_,
-                   "zero_epilogue: states, pair orders and probes that random schedules met");
+                   "zero_epilogue: minimise P, N, B, K and the features of a finding too");
+  flags.add_switch(
+      "coverage", measures_coverage_,
+      "zero_epilogue: count states, pair orders and probes that random schedules reach");
 }
 
 Result<VerbResult> ZeroEpilogueExplore::run(const ZeroEpilogueWords& words, Session& session) {

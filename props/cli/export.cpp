@@ -28,17 +28,18 @@ class ExportVerb final : public Verb {
     flags.add_words(words_, {"TARGET",
                              "a scenario (id or *.json), a finding of explore --out, or a "
                              "schedule (*.zps, zps1:...)"});
-    flags.add_switch("torch", is_torch_, "write a Python script (the only form there is)");
+    flags.add_switch("torch", is_torch_, "write a Python script, the only form");
     flags.add_value("framework", framework_,
                     {"NAME",
                      "deepspeed (default), ddp, fsdp2; torch is ddp",
                      {"deepspeed", "ddp", "fsdp2", "torch"}});
-    add_policy_flag(flags, policy_, "claim what this policy breaks in PyTorch's order, minimised");
+    add_policy_flag(flags, policy_,
+                    "claim the properties that this policy breaks in PyTorch's order, minimised");
     flags.add_value("mode", mode_,
                     {"MODE",
                      "graph_task_callback or count_fallback",
                      {"graph_task_callback", "count_fallback"}});
-    flags.add_value("property", property_, {"P", "claim this property only: P7, or its id"});
+    flags.add_value("property", property_, {"P", "claim this property alone: P7, or its id"});
     flags.add_switch("no-minimize", keeps_size_, "export the scenario as it is in its file");
     flags.add_value("stage", stage_, {"N", "ZeRO stage 1 to 3 (default 1)", {"1", "2", "3"}});
     flags.add_value("world-size", world_, {"N", "ranks of the script (default 1)"});

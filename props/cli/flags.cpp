@@ -9,35 +9,26 @@
 #include <map>
 
 #include "model/nearest_name.h"
+#include "props/cli/help_page.h"
 
 namespace zeroproof {
+namespace {
+
+constexpr const char* kOwnFlags = "flags";
+
+}  // namespace
 
 struct Flags::Model {
   explicit Model(const std::string& program) : app("", program) {}
 
   CLI::App app;
+  std::string summary;
+  std::string examples;
+  std::string group = kOwnFlags;                            // of the flags that are added now
   std::map<std::string, std::vector<std::string>> allowed;  // by "--name"
 };
 
 namespace {
-
-// CLI11 prints "Usage: NAME [OPTIONS] WORDS"; flags stand in the order of their declaration.
-class HelpFormat final : public CLI::Formatter {
- public:
-  std::string make_option_opts(const CLI::Option* option) const override {
-    if (option->get_type_size() == 0 || option->get_items_expected_max() == 0) return "";
-    return option->get_positional() ? "" : " " + option->get_type_name();
-  }
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string words;
-    for (const CLI::Option* option : app->get_options()) {
-      if (option->get_positional()) words += " [" + option->get_name() + "...]";
-    }
-    return fmt::format("usage: {}{} [flags]\n\n{}\n", name, words, app->get_description());
-  }
-  std::string make_description(const CLI::App*) const override { return ""; }
-  std::string make_footer(const CLI::App* app) const override { return app->get_footer() + "\n"; }
-};
 
 using Canonical = std::function<Result<std::string>(const std::string&)>;
 
@@ -55,6 +46,10 @@ CLI::Validator one_of(std::vector<std::string> allowed, Canonical canonical) {
         return fmt::format("unknown value '{}': {}", value, did_you_mean(value, known));
       },
       "", "one_of");
+}
+
+bool takes_value(const CLI::Option& option) {
+  return option.get_items_expected_max() > 0;
 }
 
 std::string dashed(std::string_view name) {
@@ -86,24 +81,28 @@ std::string environment_name(std::string_view flag) {
 
 Flags::Flags(std::string program, std::string_view summary, std::string_view examples)
     : model_(std::make_unique<Model>(program)) {
-  CLI::App& app = model_->app;
-  app.set_help_flag();
-  app.description(std::string(summary));
-  app.footer(fmt::format("examples:\n{}", examples));
-  app.formatter(std::make_shared<HelpFormat>());
-  app.get_formatter()->column_width(34);
-  app.allow_extras();  // reported by reject_unknown, with a suggestion
+  model_->summary = summary;
+  model_->examples = examples;
+  model_->app.set_help_flag();
+  model_->app.allow_extras();  // reported by reject_unknown, with a suggestion
 }
 
 Flags::~Flags() = default;
 
+void Flags::begin_group(std::string_view heading) {
+  model_->group = heading;
+}
+
 void Flags::add_switch(std::string_view name, bool& is_on, std::string_view text) {
-  model_->app.add_flag(dashed(name), is_on, std::string(text))->envname(environment_name(name));
+  model_->app.add_flag(dashed(name), is_on, std::string(text))
+      ->envname(environment_name(name))
+      ->group(model_->group);
 }
 
 void Flags::add_value(std::string_view name, std::string& value, const FlagHelp& help) {
   CLI::Option* option = model_->app.add_option(dashed(name), value, std::string(help.text));
   option->type_name(std::string(help.value))->envname(environment_name(name));
+  option->group(model_->group);
   if (help.allowed.empty()) return;
   std::vector<std::string> allowed(help.allowed.begin(), help.allowed.end());
   model_->allowed[dashed(name)] = allowed;
@@ -126,6 +125,7 @@ void Flags::add_list(std::string_view name, std::vector<std::string>& values,
   model_->app.add_option(dashed(name), values, std::string(help.text))
       ->type_name(std::string(help.value))
       ->envname(environment_name(name))
+      ->group(model_->group)
       ->delimiter(',')
       ->allow_extra_args(false);
 }
@@ -158,7 +158,23 @@ Result<void> Flags::reject_unknown() const {
 }
 
 std::string Flags::help() const {
-  return model_->app.help();
+  HelpPage page{.usage = model_->app.get_name(),
+                .summary = model_->summary,
+                .groups = {{"words", {}}},
+                .examples = model_->examples};
+  for (const CLI::Option* option : model_->app.get_options()) {
+    if (option->get_group().empty()) continue;  // a former name
+    std::string name = option->get_name();
+    if (option->get_positional()) {
+      page.usage += fmt::format(" [{}...]", name);
+    } else if (takes_value(*option)) {
+      name += " " + option->get_type_name();
+    }
+    const std::string heading = option->get_positional() ? "words" : option->get_group();
+    page.group(heading).rows.push_back({std::move(name), option->get_description()});
+  }
+  page.usage += " [flags]";
+  return help_text(page);
 }
 
 std::vector<FlagInfo> Flags::list() const {
@@ -167,7 +183,7 @@ std::vector<FlagInfo> Flags::list() const {
     if (option->get_positional() || option->get_group().empty()) continue;
     FlagInfo flag{.name = option->get_name(),
                   .text = option->get_description(),
-                  .takes_value = option->get_items_expected_max() > 0};
+                  .takes_value = takes_value(*option)};
     if (const auto found = model_->allowed.find(flag.name); found != model_->allowed.end()) {
       flag.allowed = found->second;
     }

@@ -36,9 +36,12 @@ struct FlagInfo {
 // wins. Variables that are bound must outlive the object.
 class Flags {
  public:
-  // `program` is what the usage line starts with: "zeroproof replay".
+  // The usage line starts with `program`, for example "zeroproof replay".
   Flags(std::string program, std::string_view summary, std::string_view examples);
   ~Flags();
+
+  // The help prints flags that are added from here on under this heading; "flags" before.
+  void begin_group(std::string_view heading);
 
   // `name` without the leading dashes.
   void add_switch(std::string_view name, bool& is_on, std::string_view text);

@@ -54,13 +54,14 @@ std::string text_of(const Generated& generated) {
 class GenerateVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_value("for", capabilities_,
-                    {"FILE", "what the subject can do: zeroproof.capabilities/1; else everything"});
+    flags.add_value(
+        "for", capabilities_,
+        {"FILE", "capabilities of the engine, zeroproof.capabilities/1 (default: all)"});
     flags.add_value("count", count_, {"N", "how many programs (default 10)"});
     flags.add_value("first", first_, {"N", "the number of the first case (default 0)"});
     flags.add_value(
         "candidates", candidates_,
-        {"N", "of so many programs a case, the one with the rarest features, which it counts"});
+        {"N", "draw N programs a case, and print the one with the rarest features so far"});
   }
 
   Result<VerbResult> run(Session& session) override {

@@ -40,34 +40,34 @@ Result<std::int64_t> seconds_of(const std::string& text, std::string_view flag) 
 class HuntVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_value(
-        "engine", engine_,
-        {"NAME", "ddp, fsdp2, deepspeed, megatron, or package.module:make of your own"});
-    flags.add_value("stage", stage_, {"N", "deepspeed: short for --set stage=N"});
+    flags.add_value("engine", engine_,
+                    {"NAME", "ddp, fsdp2, deepspeed, megatron, or your own package.module:make"});
+    flags.add_value("stage", stage_, {"N", "ZeRO stage of deepspeed; short for --set stage=N"});
     flags.add_list("set", settings_, {"NAME=VALUE", "an option of the engine"});
     flags.add_value("python", python_, {"PATH", "a Python with PyTorch (default python3)"});
-    flags.add_value("budget", budget_, {"LIMITS", "300x cases (default), 60s, 30m, with commas"});
+    flags.add_value("budget", budget_,
+                    {"LIMITS", "cases (300x, the default), time (60s, 30m), or both with a comma"});
     flags.add_value("first", first_, {"N", "the number of the first case (default 0)"});
     flags.add_value("candidates", candidates_,
-                    {"N", "run the rarest of so many programs a case (default 4; 1: unguided)"});
+                    {"N", "run the rarest of N programs a case (default 4; 1 is unguided)"});
     flags.add_value("candidate", candidate_,
-                    {"I", "run this one of each case instead, as a reproduce line says"});
-    flags.add_value("shards", shards_, {"N", "this hunt has one case in N (default 1)"});
-    flags.add_value("shard-index", shard_, {"I", "which: 0 to N - 1 (default 0)"});
+                    {"I", "run this program of each case instead, as a reproduce line says"});
+    flags.add_value("shards", shards_, {"N", "run one case in N (default 1)"});
+    flags.add_value("shard-index", shard_, {"I", "number of this shard, from 0 (default 0)"});
     flags.add_value("corpus", corpus_,
                     {"DIR", "keep findings and progress there, and go on from them"});
     flags.add_value("shrink", shrink_,
-                    {"LIMITS", "of making a finding small: runs and time (default 300x,5m)"});
+                    {"LIMITS", "runs and time to make a finding small (default 300x,5m)"});
     flags.add_switch("no-minimize", skips_minimizing_, "report findings as they were found");
     flags.add_switch("minimize-known", minimizes_known_,
-                     "make known findings small, too, and name them by their small program");
+                     "make known findings small too, and name them by their small program");
     flags.add_switch("skip-known", skips_known_,
-                     "run no program that has all that a known finding needs");
+                     "leave out programs that have every feature of a known finding");
     flags.add_value("answer-limit", answer_limit_,
-                    {"TIME", "how long to wait for the subject (default 10m)"});
-    flags.add_switch("accept-known", accepts_known_, "exit 0 where every finding is a known one");
+                    {"TIME", "time limit of each answer of the engine (default 10m)"});
+    flags.add_switch("accept-known", accepts_known_, "exit with 0 if every finding is a known one");
     flags.add_list("replay", replayed_, {"PATH", "run findings again: a file, or a folder"});
-    flags.add_list("merge", merged_, {"DIR", "merge the findings of folders; into --corpus"});
+    flags.add_list("merge", merged_, {"DIR", "merge the findings of these folders into --corpus"});
   }
 
   Result<VerbResult> run(Session& session) override {

@@ -40,28 +40,29 @@ Result<void> write_pictures_of(const std::string& base, const SubjectFinding& fi
                                const std::string& reproduce) {
   hunt::CorpusEntry entry;
   entry.program = finding.program;
-  auto shown = program_picture(entry, {}, "The program on our engine");
+  auto shown = program_picture(entry, {}, "The program on zeroproof's engine");
   if (!shown) return tl::unexpected(shown.error());
   shown->picture.note = finding_text(finding);
   shown->picture.reproduce = reproduce;
   return write_program_pictures(*shown, base);
 }
 
-Result<void> write_finding_files(const std::string& base, const SubjectFinding& finding,
+// Whether the finding has a script.
+Result<bool> write_finding_files(const std::string& base, const SubjectFinding& finding,
                                  const subject::SubjectCommand& command,
                                  const std::string& reproduce, const Session& session) {
   const std::string program_path = base + ".program.json";
   auto written = write_all({{base + ".json", subject::finding_json(finding)},
                             {program_path, program::program_json(finding.program)}});
-  if (!written) return written;
+  if (!written) return tl::unexpected(written.error());
   const auto script = script_of(program_path, command, finding);
   if (!script) session.say(fmt::format("{}.py: no script: {}", base, script.error().text));
   written = write_all({{base + ".issue.md", issue_text(finding, reproduce, script.value_or(""))}});
   if (written && script) written = write_all({{base + ".py", *script}});
-  if (!written) return written;
+  if (!written) return tl::unexpected(written.error());
   if (auto pictures = write_pictures_of(base, finding, reproduce); !pictures)
     session.say(fmt::format("{}.html: no picture: {}", base, pictures.error().text));
-  return {};
+  return script.has_value();
 }
 
 }  // namespace
@@ -75,18 +76,19 @@ Result<void> write_hunt_files(const HuntDocument& document, const subject::Subje
   const std::string& folder = session.common.out_dir;
   if (folder.empty()) return {};
   if (auto made = make_folder(folder); !made) return made;
-  const std::string asked = fmt::format("{} {}", session.program, session.arguments);
-  auto written =
-      write_all({{folder + "/hunt.json", hunt_json(document) + "\n"},
-                 {folder + "/report.html", hunt_page(document, session.program, asked)}});
+  auto written = write_all({{folder + "/hunt.json", hunt_json(document) + "\n"}});
+  if (!written) return written;
+  HuntPageWords words{
+      session.program, fmt::format("{} {}", session.program, session.arguments), {}};
   for (const SubjectFinding& finding : document.report.findings) {
-    if (!written) return written;
     const std::string reproduce =
         fmt::format("{} {}", session.program, document.reproduce(finding));
-    written =
+    const auto has_script =
         write_finding_files(finding_base(folder, finding), finding, command, reproduce, session);
+    if (!has_script) return tl::unexpected(has_script.error());
+    if (*has_script) words.scripts.insert(finding.file_stem());
   }
-  return written;
+  return write_all({{folder + "/report.html", hunt_page(document, words)}});
 }
 
 }  // namespace zeroproof

@@ -108,19 +108,18 @@ OrderedJson verbs() {
 struct Section {
   std::string_view name;
   OrderedJson (*make)();
-  bool shows_source = false;  // in the text, too
 };
 
 constexpr std::array kSections = {
-    Section{"scenarios", scenarios},   Section{"policies", policies, true},
+    Section{"scenarios", scenarios},   Section{"policies", policies},
     Section{"properties", properties}, Section{"schedulers", schedulers},
     Section{"runtimes", all_runtimes}, Section{"verbs", verbs},
 };
 
-bool is_shown(std::string_view section, std::string_view key) {
-  const auto at = std::ranges::find(kSections, section, &Section::name);
-  const bool is_source_shown = at != kSections.end() && at->shows_source;
-  return key != "scopes" && key != "former_id" && (key != "source" || is_source_shown);
+// A row of text has one line of a terminal or two; JSON has the rest.
+bool is_shown(std::string_view key) {
+  constexpr std::array<std::string_view, 4> kHidden = {"scopes", "former_id", "source", "modes"};
+  return std::ranges::find(kHidden, key) == kHidden.end();
 }
 
 std::string cell(const OrderedJson& value) {
@@ -137,7 +136,7 @@ std::string section_text(const std::string& name, const OrderedJson& faults,
   for (const OrderedJson& fault : faults) {
     auto& row = rows.emplace_back();
     for (const auto& [key, value] : fault.items()) {
-      if (is_shown(name, key)) row.push_back(cell(value));
+      if (is_shown(key)) row.push_back(cell(value));
     }
   }
   return palette.title(name) + "\n" + table_text(rows);

@@ -17,10 +17,10 @@ constexpr std::uint64_t kSecondsMax = 1'000'000;
 void PolicyCommandFlag::declare(Flags& flags) {
   flags.add_value("policy-command", command_,
                   {"COMMAND",
-                   "a program that decides instead of --policy: 'python -m "
+                   "a program that decides in place of --policy, for example 'python -m "
                    "zeroproof_subject.policy deepspeed' (docs/reference/policies.md)"});
   flags.add_value("policy-timeout", seconds_,
-                  {"SECONDS", "how long the program has for an answer (default 60)"});
+                  {"SECONDS", "time limit of each answer of that program (default 60)"});
 }
 
 Result<void> PolicyCommandFlag::start() {

@@ -64,8 +64,8 @@ class ReplayVerb final : public Verb {
     flags.add_words(
         words_,
         {"TRACE",
-         "traces, flight-recorder dumps, Kineto traces, folders of them, or one schedule (*.zps, "
-         "zps1:..., *.zpe, zpe1...)"});
+         "traces, flight-recorder dumps, Kineto traces, folders of them, or one schedule: a "
+         "file *.zps or *.zpe, or its text zps1:... or zpe1..."});
     add_policy_flag(flags, policy_,
                     "drive the state level with this policy, and say what it would have done");
     command_.declare(flags);

@@ -28,8 +28,8 @@ ExitCode exit_code_of(const std::vector<train::EngineReplay>& replays) {
 void EngineReplayVerb::declare(Flags& flags) {
   flags.add_value("runtime", runtime_,
                   {"NAME",
-                   "of a schedule of the engine: sim (default), or host or cuda too: its node "
-                   "order on threads or GPUs, compared",
+                   "a schedule of the engine runs in the simulator (sim, default); with host or "
+                   "cuda its node order also runs on threads or GPUs, and is compared",
                    {"sim", "host", "cuda"}});
 }
 

@@ -31,10 +31,11 @@ std::string page_of(const RecordedProgram& recorded, const std::string& file) {
 }  // namespace
 
 void RecordedProgramFlags::declare(Flags& flags) {
-  flags.add_value("program-out", file_,
-                  {"FILE", "write the recorded job as a program (zeroproof.program/1) instead"});
+  flags.add_value(
+      "program-out", file_,
+      {"FILE", "write the recorded job as a program (zeroproof.program/1), and check no property"});
   flags.add_value("program-steps", steps_,
-                  {"N", "of --program-out: up to the N-th optimizer step (default 3)"});
+                  {"N", "--program-out: up to the N-th optimizer step (default 3)"});
 }
 
 Result<VerbResult> RecordedProgramFlags::run(const std::vector<std::string>& words) const {

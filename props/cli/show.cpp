@@ -66,7 +66,7 @@ class ShowVerb final : public Verb {
   void declare(Flags& flags) override {
     flags.add_words(words_, {"TRACE", "traces of one or several ranks, a folder, or a schedule"});
     filter_.declare(flags);
-    flags.add_switch("all", shows_all_, "also bookkeeping events inside a step");
+    flags.add_switch("all", shows_all_, "show bookkeeping events inside a step too");
     picture_.declare(flags);
   }
 

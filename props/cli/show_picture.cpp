@@ -45,8 +45,8 @@ bool is_any_schedule(const std::string& word) {
 }  // namespace
 
 void ShowPicture::declare(Flags& flags) {
-  flags.add_switch("html", is_html_, "as a page to open in a browser; on stdout, or --out FILE");
-  flags.add_switch("svg", is_svg_, "as a chart; on stdout, or --out FILE");
+  flags.add_switch("html", is_html_, "write a page for a browser to stdout, or to --out FILE");
+  flags.add_switch("svg", is_svg_, "write a chart to stdout, or to --out FILE");
 }
 
 bool ShowPicture::is_meant(const std::vector<std::string>& words) const {

@@ -45,7 +45,7 @@ class TrainVerb final : public Verb {
   explicit TrainVerb(bool is_recording) : is_recording_(is_recording) {}
 
   void declare(Flags& flags) override {
-    flags.add_value("scenario", scenario_, {"NAME", "what to train (default plain), or all"});
+    flags.add_value("scenario", scenario_, {"NAME", "program to train (default plain), or all"});
     flags.add_value("stage", stage_, {"N", "ZeRO stage (default 2)", {"0", "1", "2", "3"}});
     flags.add_value("world-size", world_size_, {"N", "ranks (default 2)"});
     flags.add_value(
@@ -55,42 +55,44 @@ class TrainVerb final : public Verb {
                     {"WHO", "engine.backward (default) or tensor.backward", {"engine", "tensor"}});
     flags.add_value(
         "data", data_,
-        {"MODE", "exact (default): sums exact in every order; or real", {"exact", "real"}});
+        {"MODE", "exact (default): sums are exact in every order; or real", {"exact", "real"}});
     flags.add_value("steps", steps_, {"N", "optimizer steps (default 3)"});
     flags.add_value("order-seed", order_seed_,
-                    {"N", "run nodes in random legal orders of this seed"});
+                    {"N", "run autograd nodes in random legal orders of this seed"});
     flags.add_value("runtime", runtime_,
                     {"NAME",
-                     "host (default): a thread a rank; sim: one thread, chosen orders",
+                     "host (default): a thread a rank; sim: one thread, chosen orders; cuda: GPUs",
                      {"host", "sim", "cuda"}});
     flags.add_value("collectives", collectives_,
                     {"NAME",
-                     "of --runtime cuda: copies (default), summed in rank order, where GPUs of one "
+                     "--runtime cuda: copies (default), summed in rank order, if the GPUs of one "
                      "process reach each other; or nccl",
                      {"copies", "nccl"}});
     flags.add_value("device", device_,
                     {"DEVICE",
-                     "what tensors count as living on: cpu, or cuda (with --runtime cuda always)",
+                     "device that tensors report: cpu, or cuda (always with --runtime cuda)",
                      {"cpu", "cuda"}});
     flags.add_value("scheduler", scheduler_,
-                    {"SPEC", "of --runtime sim: fifo (default), random, pct:D, replay:FILE"});
+                    {"SPEC", "--runtime sim: fifo (default), random, pct:D, replay:FILE"});
     flags.add_value("schedule-seed", schedule_seed_,
-                    {"N", "of --runtime sim: the seed of random and pct (default 0)"});
+                    {"N", "--runtime sim: seed of random and pct (default 0)"});
     flags.add_switch("no-preemption", has_no_preemption_,
-                     "of --runtime sim: ranks give way only where they wait");
+                     "--runtime sim: a rank gives way only where it waits");
     declare_engine(flags);
     flags.add_switch("check-baseline", checks_.has_baseline, "compare with the unsharded baseline");
     flags.add_switch("check-properties", checks_.has_properties,
-                     "judge the properties of every rank's events too");
-    flags.add_value("trace", trace_path_,
-                    {"FILE", is_recording_ ? "where the trace goes (required); _r0, … if several"
-                                           : "write hooktrace files; _r0, … if several ranks"});
+                     "check the properties of every rank's events too");
+    flags.add_value(
+        "trace", trace_path_,
+        {"FILE", is_recording_
+                     ? "file of the trace (required); several ranks add _r0, _r1, … to its name"
+                     : "write a trace; several ranks add _r0, _r1, … to its name"});
     model_.declare(flags);
     job_.declare(flags);
     if (is_recording_) return;
     flags.add_value(
         "matrix", matrix_,
-        {"SIZE", "many cells; the flags above narrow the axes they name", {"pairwise", "full"}});
+        {"SIZE", "run many configurations; a flag above fixes its axis", {"pairwise", "full"}});
   }
 
   Result<VerbResult> run(Session& session) override {
@@ -129,13 +131,15 @@ class TrainVerb final : public Verb {
     add_policy_flag(flags, policy_, "hook policy (default exact)");
     flags.add_value("quirks", quirks_,
                     {"LIST",
-                     "upstream hazards to switch on: h3,n5, deepspeed-0.19.8, upstream (default "
-                     "none)"});
-    flags.add_value("fault", fault_,
-                    {"ID", "a fault of zeroproof mutation in every engine, with its policy"});
+                     "hazards of DeepSpeed to switch on: h3,n5, those of deepspeed-0.19.8, or all "
+                     "(upstream); default none"});
     flags.add_value(
-        "autograd-api", api_,
-        {"API", "what the autograd offers (default full)", {"full", "none", "no_callback"}});
+        "fault", fault_,
+        {"ID", "inject a fault of 'zeroproof mutation', with its policy, into every engine"});
+    flags.add_value("autograd-api", api_,
+                    {"API",
+                     "functions that the autograd offers (default full)",
+                     {"full", "none", "no_callback"}});
     config_.declare(flags);
   }
 

@@ -24,7 +24,7 @@ void ConfigFlags::declare(Flags& flags) {
   flags.add_value("ds-config", path_,
                   {"FILE", "a ds_config.json in place of the built-in configuration"});
   flags.add_switch("strict-config", is_strict_,
-                   "refuse unknown keys of --ds-config also where DeepSpeed ignores them");
+                   "refuse unknown keys of --ds-config that DeepSpeed ignores");
 }
 
 Result<void> ConfigFlags::take(train::TrainCell& cell, GivenFlags given) {

@@ -15,16 +15,17 @@ constexpr std::uint64_t kLongestTimeout = 1'000'000;
 }  // namespace
 
 void JobFlags::declare(Flags& flags) {
+  flags.begin_group("several processes (torchrun, mpirun, srun)");
   flags.add_value("store", store_,
                   {"FOLDER",
-                   "of several processes: where they find each other (default: at MASTER_ADDR and "
-                   "MASTER_PORT)"});
+                   "shared folder in which processes find each other (default: a store at "
+                   "MASTER_ADDR and MASTER_PORT)"});
   flags.add_value("store-token", store_token_,
                   {"FILE",
-                   "of several processes that meet at MASTER_ADDR: a file (mode 600) with a secret "
-                   "of 16 bytes or more (default: ZEROPROOF_STORE_TOKEN)"});
+                   "file (mode 600) with the secret of a store at MASTER_ADDR, of 16 bytes or more "
+                   "(default: ZEROPROOF_STORE_TOKEN)"});
   flags.add_value("timeout", timeout_,
-                  {"SECONDS", "how long a rank waits for others (default 60)"});
+                  {"SECONDS", "time limit of a rank that waits for others (default 60)"});
 }
 
 Result<void> JobFlags::read(const std::string& runtime) {

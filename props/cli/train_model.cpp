@@ -43,23 +43,24 @@ Result<void> check_graph(const train::TrainCell& cell) {
 }  // namespace
 
 void ModelFlags::declare(Flags& flags) {
+  flags.begin_group("a decoder in place of a scenario");
+  flags.add_value("model", model_,
+                  {"NAME", "train a decoder of this size on random tokens", {"tiny", "m267"}});
+  flags.add_value("batch", batch_, {"N", "sequences a rank (default 2)"});
+  flags.add_value("length", length_, {"N", "tokens a sequence (default 16)"});
+  flags.add_switch("time", is_timed_, "print the time of an iteration");
   flags.add_value(
-      "model", model_,
-      {"NAME", "in place of a scenario: train a decoder on random tokens", {"tiny", "m267"}});
-  flags.add_value("batch", batch_, {"N", "of --model: sequences a rank (default 2)"});
-  flags.add_value("length", length_, {"N", "of --model: tokens a sequence (default 16)"});
-  flags.add_switch("time", is_timed_, "of --model: print the time of an iteration");
-  flags.add_value("attention", attention_,
-                  {"NAME", "of --model on GPUs: whose kernels (default cudnn)", {"cudnn", "own"}});
+      "attention", attention_,
+      {"NAME", "kernels of attention on GPUs: cudnn (default) or own", {"cudnn", "own"}});
   flags.add_switch("cuda-graph", uses_cuda_graph_,
-                   "of --model on GPUs: capture an iteration, hooks and all, and replay it");
-  flags.add_value("warmup", warmup_, {"N", "of --time: steps before those that count (default 0)"});
+                   "capture an iteration with its hooks on GPUs, and replay it");
+  flags.add_value("warmup", warmup_, {"N", "--time: steps before the timed ones (default 0)"});
   flags.add_value("layers", layers_,
-                  {"N", "of --model: so many layers in place of its own, 6 parameters each"});
+                  {"N", "number of layers in place of the model's own, 6 parameters each"});
   flags.add_value("save-initial", initial_,
-                  {"FILE", "of --model: write the first weights and the batches as safetensors"});
+                  {"FILE", "write the initial weights and the batches as safetensors"});
   flags.add_switch("no-collectives", leaves_out_collectives_,
-                   "of --time on GPUs: leave out what ranks send, to see what it costs");
+                   "--time on GPUs: leave out communication, to see its cost");
 }
 
 Result<void> ModelFlags::check_alone() const {

@@ -16,22 +16,21 @@ constexpr std::array kVerbs = {
              "  zeroproof replay traces/ --levels state,properties --json\n"
              "  zeroproof replay trace.jsonl --policy exact\n",
              make_replay},
-    VerbInfo{"watch", "follows the recordings of a running job, and says what is wrong at once",
+    VerbInfo{"watch", "follows a running job, and reports a hang within seconds",
              "  zeroproof watch trace\n"
              "  zeroproof watch trace --hang-after 120 --until-end\n"
              "  zeroproof watch trace --json --color never\n",
              make_watch},
-    VerbInfo{"explore",
-             "searches the orders of a scenario: of its hooks, or of the engine in the simulator",
+    VerbInfo{"explore", "searches all orders of a scenario: of hooks, or of the engine",
              "  zeroproof explore S2b --policy deepspeed-0.18.7\n"
              "  zeroproof explore all --policy all --order-model any_topological\n"
              "  zeroproof explore mine.json --scheduler random --budget 10000x --seed 7\n"
-             "  zeroproof explore zero_epilogue --set P=2 --set N=10 --no-reduction\n"
-             "  zeroproof explore zero_epilogue --set P=2 --set N=11 --set defect=M9 --json\n"
-             "  zeroproof explore hook_order --set P=2 --set N=8 --set stage=2 --set order=same\n"
+             "  zeroproof explore zero_epilogue --set P=2,N=10 --no-reduction\n"
+             "  zeroproof explore zero_epilogue --set P=2,N=11,defect=M9 --json\n"
+             "  zeroproof explore hook_order --set P=2,N=8,stage=2,order=same\n"
              "  zeroproof explore two_losses --stage 3 --scheduler pct:2 --budget 30s\n",
              make_explore},
-    VerbInfo{"list", "names what exists: scenarios, policies, properties, schedulers, runtimes",
+    VerbInfo{"list", "lists scenarios, policies, properties, schedulers, runtimes, verbs",
              "  zeroproof list\n"
              "  zeroproof list properties --json\n",
              make_list},
@@ -58,21 +57,20 @@ constexpr std::array kVerbs = {
              "  source <(zeroproof completion bash)\n"
              "  zeroproof completion fish > ~/.config/fish/completions/zeroproof.fish\n",
              make_completion},
-    VerbInfo{"conform", "runs what PyTorch or DeepSpeed was recorded doing, and compares",
+    VerbInfo{"conform", "runs recorded programs of PyTorch and DeepSpeed, and compares",
              "  zeroproof conform traces/\n"
              "  zeroproof conform P01_mlp2.jsonl.gz --dtype float32 --json\n"
              "  zeroproof conform tests/traces/deepspeed-edaa7221-cuda\n",
              make_conform},
-    VerbInfo{kMutation, "hunts each fault woven into the engine without knowing which it is",
+    VerbInfo{kMutation, "hunts faults injected into the engine, each by drawn programs",
              "  zeroproof mutation\n"
              "  zeroproof mutation A01 B17 --budget 20s\n"
              "  zeroproof mutation --quick --json\n"},
-    VerbInfo{
-        "train", "runs the engine on a small model, against the unsharded baseline",
-        "  zeroproof train --stage 2 --world-size 4 --dtype bf16 --check-baseline\n"
-        "  zeroproof train --scenario two_losses --stage 3 --backward tensor --check-baseline\n"
-        "  zeroproof train --matrix pairwise --json\n",
-        make_train},
+    VerbInfo{"train", "runs the engine on a small model, against the unsharded baseline",
+             "  zeroproof train --stage 2 --world-size 4 --dtype bf16 --check-baseline\n"
+             "  zeroproof train --scenario two_losses --backward tensor --check-baseline\n"
+             "  zeroproof train --matrix pairwise --json\n",
+             make_train},
     VerbInfo{"export", "turns a scenario or finding into a PyTorch or DeepSpeed script",
              "  zeroproof export --torch S2 --policy deepspeed-0.18.3 --out s2.py\n"
              "  zeroproof export --torch S5 --policy deepspeed-0.18.7 --stage 2 --world-size 2\n"
@@ -82,18 +80,18 @@ constexpr std::array kVerbs = {
              "  zeroproof generate --count 3\n"
              "  zeroproof generate --seed 7 --count 300 --for ddp.json --json\n",
              make_generate},
-    VerbInfo{"hunt", "hunts programs that another engine trains wrongly, and makes them small",
+    VerbInfo{"hunt", "finds small programs that another engine trains wrongly",
              "  zeroproof hunt --engine ddp --budget 300x\n"
              "  zeroproof hunt --engine deepspeed --stage 2 --budget 30m --corpus found\n"
              "  zeroproof hunt --engine my_engine:make --set overwrites=true --out report\n"
              "  zeroproof hunt --replay found\n"
              "  zeroproof hunt --merge shard0 shard1 --corpus all\n",
              make_hunt},
-    VerbInfo{"bisect", "finds the releases between which a finding of hunt came and went",
+    VerbInfo{"bisect", "finds the releases in which a finding of hunt came and went",
              "  zeroproof bisect found/NAME.json --versions 0.18.3..0.19.8\n"
-             "  zeroproof bisect found/NAME.json --versions 2.11.0,2.15.0 --package torch --json\n",
+             "  zeroproof bisect found/NAME.json --versions 2.11.0,2.15.0 --package torch\n",
              make_bisect},
-    VerbInfo{"checkpoint", "says what a checkpoint holds, checks it, or changes its layout",
+    VerbInfo{"checkpoint", "inspects a checkpoint, checks it, or changes its layout",
              "  zeroproof checkpoint inspect runs/7b\n"
              "  zeroproof checkpoint verify runs/7b --tag global_step3000 --json\n"
              "  zeroproof checkpoint convert runs/7b whole --to universal\n"
@@ -101,8 +99,7 @@ constexpr std::array kVerbs = {
              make_checkpoint},
     VerbInfo{"record", "trains and writes hooktrace files that replay reads",
              "  zeroproof record --scenario reentrant --stage 3 --trace run.jsonl.gz\n"
-             "  zeroproof record --policy deepspeed-0.18.7 --quirks upstream --trace "
-             "upstream.jsonl\n",
+             "  zeroproof record --policy deepspeed-0.18.7 --quirks upstream --trace up.jsonl\n",
              make_record},
 };
 

@@ -20,8 +20,9 @@ namespace {
 class VerifyVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_switch("quick", is_quick_, "smaller: exact at N = 4, upstream in one mode");
-    flags.add_value("traces", traces_, {"DIR", "the bundled traces (default: where doctor says)"});
+    flags.add_switch("quick", is_quick_, "check less: exact at N = 4, upstream in one mode");
+    flags.add_value("traces", traces_,
+                    {"DIR", "folder of the bundled traces (default: that of 'zeroproof doctor')"});
   }
 
   Result<VerbResult> run(Session& session) override {

@@ -40,14 +40,14 @@ void sleep_ns(std::int64_t ns) {
 class WatchVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(words_, {"DIR", "the folder that the recorder writes to: its --out"});
+    flags.add_words(words_, {"DIR", "folder that the recorder writes to: its --out"});
     flags.add_value("hang-after", hang_after_,
                     {"SECONDS",
-                     "a hang: ranks wait in a collective, and for so long no event came from them "
-                     "and from those that are missing there (default 30)"});
-    flags.add_value("interval", interval_, {"SECONDS", "between two looks (default 0.5)"});
-    flags.add_switch("until-end", is_until_end_,
-                     "go on after a finding, to the end of the job (default: end at the first)");
+                     "report a hang when ranks wait in a collective, and neither they nor the "
+                     "missing ranks had an event for so long (default 30)"});
+    flags.add_value("interval", interval_,
+                    {"SECONDS", "time between two looks at the files (default 0.5)"});
+    flags.add_switch("until-end", is_until_end_, "go on after a finding, to the end of the job");
   }
 
   Result<VerbResult> run(Session& session) override {
@@ -109,7 +109,8 @@ class WatchVerb final : public Verb {
     VerbResult result{.code = was_interrupted() ? ExitCode::interrupted : code};
     if (!session.common.wants_json) {
       result.text = [&session, code, is_over = watch.is_over(), folder = words_.front()] {
-        if (code == ExitCode::held) return std::string(is_over ? "held\n" : "");
+        if (code == ExitCode::held)
+          return std::string(is_over ? "held: every rank has ended, and no rule was broken\n" : "");
         return (is_over ? fmt::format("next  zeroproof replay {}\n", folder) : std::string()) +
                session.reproduce_line(code);
       };

@@ -66,7 +66,7 @@ Result<Request> request_of(const std::string& word, const ExportTargetOptions& o
     request.has_policy = true;
   }
   if (options.mode) request.explore.mode = *options.mode;
-  request.explore.latitude = OrderModel::faithful;  // PyTorch's own order
+  request.explore.order_model = OrderModel::faithful;  // PyTorch's own order
   request.explore.minimizes = options.minimizes;
   return request;
 }
@@ -76,7 +76,7 @@ std::vector<ScriptClaim> claims_of(const Scenario& scenario, const ExplorationOp
   Schedule schedule{.scenario = scenario.id};
   schedule.settings = {{"policy", explore.policy},
                        {"mode", std::string(policy_mode_name(explore.mode))},
-                       {"order_model", std::string(latitude_name(OrderModel::faithful))}};
+                       {"order_model", std::string(order_model_name(OrderModel::faithful))}};
   const auto run = run_schedule(schedule, scenario);
   std::vector<ScriptClaim> claims;
   if (!run) return claims;

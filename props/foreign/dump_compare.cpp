@@ -132,7 +132,7 @@ class DumpedRunComparison {
       if (view.dump->is_window()) continue;
       note(
           {"dump.members_unknown",
-           fmt::format("only rank {} issued a collective in {}, last {}; the dumps do not tell who "
+           fmt::format("only rank {} issued a collective in {}, last {}; the dumps do not show who "
                        "else is in the group",
                        view.dump->rank, group_words(group.name, group.desc),
                        place_words(*view.issued.back())),

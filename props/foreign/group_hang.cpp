@@ -214,7 +214,7 @@ DumpFinding GroupHang::alone(std::size_t at) const {
                               counted->second.completed, counted->second.enqueued);
   add_moments({at}, one.number + view.shift, true, found);
   found.look_at =
-      "the dumps of the other ranks of the group: one alone does not tell who is missing";
+      "the dumps of the other ranks of the group: one alone does not show who is missing";
   return {std::move(found), {}, found.ranks};
 }
 

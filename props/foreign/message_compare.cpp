@@ -179,7 +179,7 @@ class DumpedMessageComparison {
                              group_words(one.shape->group, one.shape->group_desc), peer);
     found.order = {dump_moment(*dump->second, one, true)};
     found.look_at =
-        fmt::format("the dump of rank {}: it tells whether the other end is there", peer);
+        fmt::format("the dump of rank {}: it shows whether the other end is there", peer);
     findings_.push_back({std::move(found), {peer}, {dump->first}});
   }
 

@@ -230,9 +230,10 @@ void DeepSpeedSigns::end_step(const HookEvent& event) {
   findings_.find(
       {.kind = "deepspeed.step_below_boundary",
        .gravity = Gravity::hazard,
-       .what = fmt::format("engine.step after {} micro-batches updated nothing: it counts calls of "
-                           "itself, and {} of them make an accumulation boundary",
-                           window.backwards, accumulation_),
+       .what = fmt::format(
+           "engine.step after {} micro-batches updated no parameter: it counts calls of "
+           "itself, and {} of them make an accumulation boundary",
+           window.backwards, accumulation_),
        .rule = "P55 step.at_boundary: a step updates exactly at the boundary",
        .look_at =
            "engine.step() after each micro-batch; or set_gradient_accumulation_boundary, and "

@@ -161,7 +161,7 @@ class Words {
     const bool has_same_sizes =
         mine.op == reference_.items.front().op && mine.bytes == reference_.items.front().bytes;
     if (has_same_sizes)
-      found_.what += "; sizes agree, so nothing hangs and values of different parameters are mixed";
+      found_.what += "; sizes agree, so no rank hangs and values of different parameters are mixed";
     found_.look_at =
         "what decides the order: callbacks of futures (communication hooks), threads, sets and "
         "dicts. One thread must issue the collectives of a group, in one order";
@@ -191,7 +191,7 @@ class Words {
                               with_article(mine.words()), odd_.words());
     found_.look_at =
         is_same_op && is_same_size && is_same_root
-            ? "sizes agree, so nothing hangs: the ranks mix values of different parameters. Look "
+            ? "sizes agree, so no rank hangs: the ranks mix values of different parameters. Look "
               "at what decides the order of modules and parameters (random layer skips, sets, "
               "dicts, branches on the data)"
             : "inputs, shapes and branches that differ between the ranks just before it";

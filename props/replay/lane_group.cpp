@@ -64,7 +64,7 @@ class Grouper {
       });
       if (!has_alias || agrees) continue;
       out_.skipped.push_back(fmt::format(
-          "groups of {}: the ranks used them in another order, so that their names do not tell "
+          "groups of {}: the ranks used them in another order, so that their names do not show "
           "which is which",
           rank_words(*member_lists_[members])));
       std::erase_if(seats_, [&, number = members](const auto& entry) {

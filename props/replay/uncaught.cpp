@@ -52,7 +52,7 @@ std::optional<Draft> uncaught_exception(const TraceStory& story) {
   Diagnosis found{.kind = "process.exception",
                   .gravity = is_meant(seen) ? Gravity::note : Gravity::defect,
                   .ranks = {story.rank}};
-  found.what = fmt::format("an exception that nothing caught ended the process: {}{}{}", seen.type,
+  found.what = fmt::format("an uncaught exception ended the process: {}{}{}", seen.type,
                            seen.message.empty() ? "" : ": ", beginning_of(seen.message));
   found.order = story.last;
   if (!found.order.empty()) found.order.back().is_bad = true;

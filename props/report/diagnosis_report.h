@@ -19,8 +19,8 @@ struct ReplayAnswers {
   std::vector<WhatIfReport> what_if;  // one a trace, with --policy
 };
 
-// The block "diagnosis": for each entry what, order, rule and what to look at. Empty when there is
-// nothing to say. No line is longer than `columns`, names aside; at most `lines_max` lines, the
+// The block "diagnosis": for each entry what, order, rule and what to look at. Empty without
+// entries. No line is longer than `columns`, except for a long name; at most `lines_max` lines, the
 // first entries in full.
 std::string diagnosis_text(const std::vector<Diagnosis>& all, std::size_t columns,
                            std::size_t lines_max, const Palette& palette);

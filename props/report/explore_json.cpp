@@ -51,8 +51,8 @@ OrderedJson run_json(const ExplorationReport& report) {
       {"title", report.title},
       {"policy", options.policy},
       {"mode", policy_mode_name(options.mode)},
-      {"order_model", latitude_name(options.latitude)},
-      {"latitude", latitude_name(options.latitude)},  // its name until 0.2
+      {"order_model", order_model_name(options.order_model)},
+      {"latitude", order_model_name(options.order_model)},  // its name until 0.2
       {"params", options.params},
       {"scheduler", options.scheduler},
       {"status", exploration_status_name(status_of(report))},

@@ -9,9 +9,9 @@ namespace {
 
 void add_cases(const ExplorationReport& report, std::vector<JUnitCase>& cases) {
   const ExplorationOptions& options = report.options;
-  const std::string suite =
-      fmt::format("{} {} {} {} N={}", options.scenario, options.policy,
-                  policy_mode_name(options.mode), latitude_name(options.latitude), options.params);
+  const std::string suite = fmt::format("{} {} {} {} N={}", options.scenario, options.policy,
+                                        policy_mode_name(options.mode),
+                                        order_model_name(options.order_model), options.params);
   JUnitCase search{.suite = suite, .name = "search"};
   const ExplorationStatus status = status_of(report);
   if (status != ExplorationStatus::held && status != ExplorationStatus::falsified) {

@@ -16,7 +16,7 @@ namespace {
 
 std::string settings_line(const ExplorationOptions& options) {
   return fmt::format("{} {}, {}, N={}, {}", options.policy, policy_mode_name(options.mode),
-                     latitude_name(options.latitude), options.params, options.scheduler);
+                     order_model_name(options.order_model), options.params, options.scheduler);
 }
 
 std::string search_line(const ExplorationReport& report) {
@@ -61,7 +61,7 @@ std::string finding_text(const ExplorationFinding& finding, const PageStyle& sty
   text += fmt::format("  {}\n", visible(finding.finding.text));
   text += fmt::format("  {} executions failed; {} events{}\n", finding.failing_executions,
                       finding.events.size(),
-                      finding.is_minimal ? ", minimised: nothing more can be dropped" : "");
+                      finding.is_minimal ? ", minimised: no further event can be dropped" : "");
   const TimelineMark mark{finding.bad_event, fmt::format("{}: {}", finding.property->id,
                                                          visible(finding.finding.text))};
   return text + timeline_text(finding.events, finding.names, {mark},
@@ -131,7 +131,7 @@ std::string explore_table(const std::vector<ExplorationReport>& reports, const P
   const ExplorationOptions& options = reports.front().options;
   const std::string title =
       fmt::format("falsified properties: {}, {}, N={}, {}", policy_mode_name(options.mode),
-                  latitude_name(options.latitude), options.params, options.scheduler);
+                  order_model_name(options.order_model), options.params, options.scheduler);
   return style.palette.title(title) + "\n" + table_text(rows) + legend(reports);
 }
 

@@ -126,11 +126,17 @@ SubjectFinding present(const ReplayedFinding& replayed) {
 
 }  // namespace
 
+FindingParts finding_parts(const SubjectFinding& finding) {
+  return {difference_of(finding),
+          fmt::format("{}: {}", subject_of(finding), subject::version_line(finding.versions)),
+          history_of(finding), program_of(finding)};
+}
+
 std::string finding_text(const SubjectFinding& finding) {
-  return fmt::format("FALSIFIED {} ({})\n  {}\n  {}: {}\n  {}\n{}", finding.verdict.signature,
-                     novelty_of(finding), difference_of(finding), subject_of(finding),
-                     subject::version_line(finding.versions), history_of(finding),
-                     program_of(finding));
+  const FindingParts parts = finding_parts(finding);
+  return fmt::format("FALSIFIED {} ({})\n  {}\n  {}\n  {}\n{}", finding.verdict.signature,
+                     novelty_of(finding), parts.difference, parts.subject, parts.history,
+                     parts.program);
 }
 
 std::string hunt_text(const HuntDocument& document, const std::string& program) {

@@ -26,6 +26,15 @@ struct HuntDocument {
 std::string hunt_text(const HuntDocument& document, const std::string& program);
 // One finding: signature, difference, versions, program.
 std::string finding_text(const subject::SubjectFinding& finding);
+
+// The parts of that text, each without a line end but for the program.
+struct FindingParts {
+  std::string difference;  // "rank 0 at body/5/step, gradients: …"
+  std::string subject;     // engine, settings and versions
+  std::string history;     // how sure it is, and how it became small
+  std::string program;
+};
+FindingParts finding_parts(const subject::SubjectFinding& finding);
 // The same as the text of an issue, in Markdown. `reproduce` is a whole line; `script` shows the
 // finding without zeroproof, or is empty.
 std::string issue_text(const subject::SubjectFinding& finding, const std::string& reproduce,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <vector>
 
@@ -23,29 +24,27 @@ std::int64_t steady_now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since_boot).count();
 }
 
-std::uint64_t rate_per_s(std::uint64_t count, std::int64_t elapsed_ns) {
-  if (elapsed_ns <= 0) return 0;
-  return static_cast<std::uint64_t>(static_cast<double>(count) * 1e9 /
-                                    static_cast<double>(elapsed_ns));
-}
-
-// Slow runs with a tenth.
+// "3.1k/s", "4.5/s"; slower than one a second, the seconds of a run: "2.5 s each", "40 s each".
+// Empty before the first run ends.
 std::string rate_text(std::uint64_t runs, std::int64_t elapsed_ns) {
-  constexpr std::uint64_t kFast = 10;
-  const std::uint64_t rate = rate_per_s(runs, elapsed_ns);
-  const std::uint64_t tenths = rate_per_s(10 * runs, elapsed_ns);
-  if (rate >= kFast || tenths % 10 == 0) return short_count(rate) + "/s";
-  return fmt::format("{}.{}/s", tenths / 10, tenths % 10);
+  constexpr double kWhole = 10;  // from here on without a tenth
+  if (runs == 0 || elapsed_ns <= 0) return {};
+  const double rate = static_cast<double>(runs) * 1e9 / static_cast<double>(elapsed_ns);
+  if (rate >= kWhole) return short_count(static_cast<std::uint64_t>(rate)) + "/s";
+  const double number = rate < 1 ? 1 / rate : rate;
+  const double shown = number < kWhole ? std::floor(number * 10) / 10 : std::floor(number);
+  return fmt::format("{:g}{}", shown, rate < 1 ? " s each" : "/s");
 }
 
 // Until the first limit is met; absent without limits.
 std::optional<std::int64_t> seconds_left(const ProgressView& view, std::int64_t elapsed_ns) {
   std::optional<std::int64_t> left;
   if (view.seconds_max) left = *view.seconds_max - elapsed_ns / kSecond_ns;
-  const std::uint64_t rate = rate_per_s(view.runs, elapsed_ns);
-  if (view.runs_max && rate > 0) {
+  if (view.runs_max && view.runs > 0) {
+    const auto open = static_cast<double>(*view.runs_max - std::min(*view.runs_max, view.runs));
+    const double elapsed_s = static_cast<double>(elapsed_ns) * 1e-9;
     const auto by_runs =
-        static_cast<std::int64_t>((*view.runs_max - std::min(*view.runs_max, view.runs)) / rate);
+        static_cast<std::int64_t>(open * elapsed_s / static_cast<double>(view.runs));
     left = std::min(left.value_or(by_runs), by_runs);
   }
   return left;
@@ -53,8 +52,9 @@ std::optional<std::int64_t> seconds_left(const ProgressView& view, std::int64_t 
 
 std::string runs_text(const ProgressView& view) {
   const std::string runs = short_count(view.runs);
-  if (!view.runs_max) return fmt::format("{} {}", runs, view.unit);
-  return fmt::format("{}/{} {}", runs, short_count(*view.runs_max), view.unit);
+  if (view.runs_max) return fmt::format("{}/{} {}", runs, short_count(*view.runs_max), view.unit);
+  const bool is_one = view.runs == 1 && view.unit.ends_with('s');
+  return fmt::format("{} {}", runs, view.unit.substr(0, view.unit.size() - (is_one ? 1 : 0)));
 }
 
 std::string findings_text(std::uint64_t findings) {
@@ -122,7 +122,8 @@ std::string ProgressLine::text(const ProgressView& view, std::int64_t elapsed_ns
   if (!view.strategy.empty()) parts.push_back(view.strategy);
   if (!view.unit.empty()) {
     parts.push_back(runs_text(view));
-    parts.push_back(rate_text(view.runs, elapsed_ns));
+    if (auto rate = rate_text(view.runs, elapsed_ns); !rate.empty())
+      parts.push_back(std::move(rate));
   }
   if (view.depth > 0) parts.push_back(fmt::format("depth {}", view.depth));
   if (view.states) parts.push_back("states " + short_count(*view.states));

@@ -66,7 +66,7 @@ std::string file_of(const std::string& scenario) {
 
 std::string subject_of(const ExplorationOptions& options) {
   return fmt::format("{} {} {} {} N={}", options.scenario, options.policy,
-                     policy_mode_name(options.mode), latitude_name(options.latitude),
+                     policy_mode_name(options.mode), order_model_name(options.order_model),
                      options.params);
 }
 

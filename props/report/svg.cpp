@@ -18,6 +18,7 @@ constexpr int kRow = 22;
 constexpr int kToldRow = 17;
 constexpr int kIndent = 15;
 constexpr int kLaneMin = 190;
+constexpr int kWordsMax = 56;  // letters of an event; a longer text would push other lanes away
 constexpr int kWidthMin = 560;
 constexpr double kLetter = 6.75;      // of the text, on average
 constexpr double kCodeLetter = 6.95;  // of the command
@@ -132,8 +133,8 @@ class Chart {
     return is_kept;
   }
 
-  const std::string& words(const PictureEvent& event) const {
-    return picture_.strings[event.words];
+  std::string words(const PictureEvent& event) const {
+    return elided(picture_.strings[event.words], kWordsMax);
   }
 
   static int indent(const PictureEvent& event) { return std::clamp(event.depth, 0, 8) * kIndent; }
@@ -178,7 +179,9 @@ class Chart {
   }
 
   std::vector<std::string> told(const PictureFinding& finding) const {
-    const std::string text = fmt::format("{} {}: {}", finding.number, finding.id, finding.text);
+    const bool has_number = !finding.id.starts_with(finding.number);
+    const std::string text =
+        fmt::format("{}{}: {}", has_number ? finding.number + " " : "", finding.id, finding.text);
     return wrapped_lines(text, letters(kLetter) - 12);
   }
 

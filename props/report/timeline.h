@@ -37,7 +37,7 @@ struct TimelineOptions {
 // One line an event, in the order given: logical clock, then the event in the column of its rank
 // and thread, indented by the depth of its graph task. Marked events are always shown, start
 // with ">>" and are followed by their marks. When the columns would be too narrow, each line names
-// its lane instead. Every line ends with '\n' and is no longer than `columns`, colour aside.
+// its lane instead. Every line ends with '\n' and has at most `columns` characters and its colour.
 //
 //         lc
 //          6      hook p3

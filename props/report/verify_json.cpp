@@ -33,8 +33,8 @@ OrderedJson cell_json(const ExplorationReport& report) {
   return {{"scenario", report.options.scenario},
           {"policy", report.options.policy},
           {"mode", policy_mode_name(report.options.mode)},
-          {"order_model", latitude_name(report.options.latitude)},
-          {"latitude", latitude_name(report.options.latitude)},  // its name until 0.2
+          {"order_model", order_model_name(report.options.order_model)},
+          {"latitude", order_model_name(report.options.order_model)},  // its name until 0.2
           {"params", report.options.params},
           {"status", exploration_status_name(status_of(report))},
           {"orders", report.orders_explored ? OrderedJson(report.orders_explored->text())
@@ -154,9 +154,10 @@ std::vector<JUnitCase> verify_cases(const VerifyReport& report) {
     cases.push_back(engine);
   }
   for (const ExplorationReport& one : report.exact) {
-    JUnitCase exact{.suite = "exact",
-                    .name = fmt::format("{} {} N={}", one.options.scenario,
-                                        latitude_name(one.options.latitude), one.options.params)};
+    JUnitCase exact{
+        .suite = "exact",
+        .name = fmt::format("{} {} N={}", one.options.scenario,
+                            order_model_name(one.options.order_model), one.options.params)};
     const ExplorationStatus status = status_of(one);
     if (status != ExplorationStatus::held) {
       exact.outcome = JUnitOutcome::failed;

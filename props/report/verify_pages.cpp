@@ -30,13 +30,13 @@ std::string escaped(std::string_view text) {
 std::string path_of(const ExplorationOptions& options) {
   return fmt::format("findings/{}-{}-{}-{}-N{}.html",
                      std::filesystem::path(options.scenario).stem().string(), options.policy,
-                     policy_mode_name(options.mode), latitude_name(options.latitude),
+                     policy_mode_name(options.mode), order_model_name(options.order_model),
                      options.params);
 }
 
 std::string page_settings(const ExplorationOptions& options) {
   return fmt::format("{}, {}, N={}, {}", policy_mode_name(options.mode),
-                     latitude_name(options.latitude), options.params, options.scheduler);
+                     order_model_name(options.order_model), options.params, options.scheduler);
 }
 
 std::string finding_section(const ExplorationReport& report, const ExplorationFinding& finding) {
@@ -220,7 +220,7 @@ class Index {
     for (const ExplorationReport& one : table) place(one);
     for (const ExplorationReport& one : report_.exact) {
       const bool is_alike = one.options.mode == setup.mode && one.options.params == setup.params &&
-                            one.options.latitude == setup.latitude;
+                            one.options.order_model == setup.order_model;
       if (is_alike) place(one);
     }
     std::string rows = "<tr><th>scenario</th><th class=\"number\">orders</th>";

@@ -118,7 +118,7 @@ std::string exact_part(const VerifyReport& report, const Palette& palette) {
       continue;
     }
     failures += fmt::format("    {} {} {} N={}: {}\n", palette.bad(exploration_status_name(status)),
-                            one.options.scenario, latitude_name(one.options.latitude),
+                            one.options.scenario, order_model_name(one.options.order_model),
                             one.options.params, falsified_numbers(one));
   }
   return fmt::format(

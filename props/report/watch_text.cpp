@@ -55,6 +55,13 @@ std::string answer_text(const Diagnosis& answer, std::size_t columns, const Pale
   return text.substr(text.find('\n') + 1);
 }
 
+// The colour is added afterwards, as it takes no column.
+std::string hang_text(const WatchNews& news, std::size_t columns, const Palette& palette) {
+  constexpr std::string_view kWord = "hang";
+  const std::string text = indented(fmt::format("{}: {}", kWord, wait_words(news)), columns);
+  return palette.bad(kWord) + text.substr(kWord.size());
+}
+
 }  // namespace
 
 std::string watch_text(const WatchNews& news, std::size_t columns, const Palette& palette) {
@@ -76,8 +83,8 @@ std::string watch_text(const WatchNews& news, std::size_t columns, const Palette
                               has_several ? "" : "es", news.wait.text));
     case WatchNews::Kind::finding:
       if (!news.is_hang) return line("finding") + answer_text(*news.answer, columns, palette);
-      return clock + palette.bad("hang") + ": " + indented(wait_words(news), columns) +
-             places_text(news.absent, columns) + answer_text(*news.answer, columns, palette);
+      return clock + hang_text(news, columns, palette) + places_text(news.absent, columns) +
+             answer_text(*news.answer, columns, palette);
     case WatchNews::Kind::unreadable:
       return line("unreadable: " + news.text);
     case WatchNews::Kind::over:

@@ -30,7 +30,7 @@ Result<std::vector<std::string>> EnvironmentMaker::lines_of(std::vector<std::str
   if (output->exit_code != 0)
     return fail(ErrorCode::cannot_run,
                 fmt::format("'{}': exit code {}; {}", fmt::join(words, " "), output->exit_code,
-                            output->errors.empty() ? "it said nothing" : output->errors.back()));
+                            output->errors.empty() ? "it printed no text" : output->errors.back()));
   return parts_of(output->text, '\n');
 }
 

@@ -22,7 +22,7 @@ std::string last_words(const ChildProcess& child) {
   std::vector<std::string> lines = child.last_errors();
   if (lines.size() > kShownErrors)
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kShownErrors));
-  return lines.empty() ? "it printed nothing"
+  return lines.empty() ? "it printed no text"
                        : fmt::format("it printed: {}", fmt::join(lines, " | "));
 }
 

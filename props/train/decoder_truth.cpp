@@ -141,7 +141,7 @@ DecoderDistance distance_of(const std::vector<DecoderRank>& ranks, const Decoder
     compare_losses(mean_losses(ranks), truth.losses.front(), distance);
   }
   const auto here = std::ranges::find_if(ranks, has_run);
-  ZP_CHECK(here != ranks.end(), "nothing ran here that could be compared");
+  ZP_CHECK(here != ranks.end(), "no run here can be compared");
   compare_parameters(here->parameters, truth, distance);
   return distance;
 }

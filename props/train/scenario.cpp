@@ -215,7 +215,7 @@ std::vector<TrainScenario> tiled_scenarios() {
   overlap.name = "tiled_overlap";
   overlap.summary = "the same with overlap_comm";
   overlap.has_overlap = true;
-  TrainScenario reentrant = tiled("tiled_reentrant", "tiled losses behind a checkpoint");
+  TrainScenario reentrant = tiled("tiled_reentrant", "tiled losses after a checkpoint");
   reentrant.models = {Kind::tiled_reentrant};
   reentrant.truth = {Kind::untiled_deep};
   TrainScenario aborted = tiled("tiled_after_abort", "tiles whose own backward never came");

@@ -19,7 +19,7 @@ Result<std::vector<std::string>> write_schedule_traces(const Schedule& schedule,
   if (!engine_case) return tl::unexpected(engine_case.error());
   if (!engine_case->faults.empty()) {
     return fail(ErrorCode::cannot_run,
-                "a schedule with faults is several runs and has no picture; replay tells of it");
+                "a schedule with faults is several runs and has no picture; replay reports it");
   }
   const TrainCell& cell = engine_case->cell;
   const auto scenario = find_scenario(cell.scenario);

@@ -129,8 +129,8 @@ class TopologicalSchedule final : public TaskSchedule {
 }  // namespace
 
 std::unique_ptr<TaskSchedule> make_task_schedule(const GraphTaskProgram& task,
-                                                 OrderModel latitude) {
-  if (latitude == OrderModel::faithful) return std::make_unique<FaithfulSchedule>(task);
+                                                 OrderModel order_model) {
+  if (order_model == OrderModel::faithful) return std::make_unique<FaithfulSchedule>(task);
   return std::make_unique<TopologicalSchedule>(task);
 }
 

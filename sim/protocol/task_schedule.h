@@ -34,6 +34,7 @@ class TaskSchedule {
   virtual void run(std::size_t node) = 0;
 };
 
-std::unique_ptr<TaskSchedule> make_task_schedule(const GraphTaskProgram& task, OrderModel latitude);
+std::unique_ptr<TaskSchedule> make_task_schedule(const GraphTaskProgram& task,
+                                                 OrderModel order_model);
 
 }  // namespace zeroproof

@@ -109,7 +109,7 @@ void ProtocolWorld::run_engine_backward(const Statement& statement) {
 void ProtocolWorld::run_graph_task(TaskIndex task) {
   auto running = std::make_unique<RunningTask>();
   running->program = &program_.task(task);
-  running->schedule = make_task_schedule(*running->program, setup_.latitude);
+  running->schedule = make_task_schedule(*running->program, setup_.order_model);
   running->id = log_.begin_graph_task();
   running_.push_back(std::move(running));
   for (const auto& one : engines_)

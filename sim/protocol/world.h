@@ -23,7 +23,7 @@ struct ProtocolSetup {
   std::string policy = "exact";
   MakePolicy make_policy = {};  // empty: the policy of that name
   PolicyMode mode = PolicyMode::graph_task_callback;
-  OrderModel latitude = OrderModel::faithful;
+  OrderModel order_model = OrderModel::faithful;
 };
 
 // Runs a protocol program once, from the beginning, as a function of the chooser only: the

@@ -81,7 +81,7 @@ void SimStream::hold(const Span& span) {
 
 bool SimStream::begin_kernel(std::int64_t elements) {
   streams_.control().step({SeamOp::kernel, id_.value, elements});
-  ZP_CHECK(!is_in_step_ || queue_.empty(), "work in step behind work that is not done");
+  ZP_CHECK(!is_in_step_ || queue_.empty(), "work in step after work that is not done");
   return is_in_step_;
 }
 
@@ -110,7 +110,7 @@ void SimStream::run_head() {
   } else if (!work.run()) {
     streams_.control().report(
         FindingKind::use_after_free,
-        fmt::format("work on {} found its memory freed: nobody waited for it, and no record_use "
+        fmt::format("work on {} found its memory freed: no stream waited for it, and no record_use "
                     "kept the memory",
                     name_));
   }

@@ -52,7 +52,7 @@ class TorchScript:
         return f"{value}.backward({', '.join(options)})"
 
     def step(self, name: str, ends_window: bool) -> Iterator[str]:
-        """Nothing but at a window's end."""
+        """Lines at a window's end alone; a comment within a window."""
         if not ends_window:
             yield "# a micro-batch ends"
             return

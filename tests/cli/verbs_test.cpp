@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "engine/runtime/registry.h"
+#include "props/report/text.h"
 #include "tests/cli/command_line.h"
 
 namespace zeroproof::cli_test {
@@ -33,6 +35,17 @@ TEST(Verbs, Have_a_help_page_with_examples_and_the_common_flags) {
       EXPECT_TRUE(flags_in(result.out).contains(flag)) << verb << " " << flag;
     }
     EXPECT_EQ(result.out, zeroproof(verb + " --help").out);
+  }
+}
+
+TEST(Verbs, Have_help_in_80_columns) {
+  std::vector<std::string> verbs(std::begin(kVerbs), std::end(kVerbs));
+  verbs.insert(verbs.end(), {"", "export", "train", "record", "mutation"});
+  for (const std::string& verb : verbs) {
+    const std::string page = zeroproof(verb + " --help").out;
+    EXPECT_GT(line_count(page), 20U) << verb;
+    std::istringstream lines(page);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 80U) << line;
   }
 }
 

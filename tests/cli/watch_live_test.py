@@ -211,13 +211,14 @@ class Watch(unittest.TestCase):
         run = subprocess.run([ZEROPROOF, "watch", str(self.folder)], capture_output=True, text=True, check=False)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("ranks 0, 1 of 2 record", run.stdout)
-        self.assertEqual(run.stdout.splitlines()[-1], "held")
+        self.assertEqual(run.stdout.splitlines()[-1], "held: every rank has ended, and no rule was broken")
         hanging = Path(self.scratch.name) / "hanging"
         self.folder = hanging
         ranks = self.ranks()
         self.meet(ranks)
         ranks[0].issue()
         run = subprocess.run([ZEROPROOF, "watch", str(hanging), "--hang-after", "0.2"], capture_output=True, text=True, check=False)
+        self.assertLessEqual(max(map(len, run.stdout.splitlines()[:-1])), 80)
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn("hang: rank 0 waits for rank 1 in all_reduce number 1 of group world", run.stdout)
         self.assertTrue(run.stdout.splitlines()[-1].startswith("reproduce: "), run.stdout)

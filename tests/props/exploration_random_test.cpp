@@ -134,13 +134,13 @@ class RandomProgram {
 
 RC_GTEST_PROP(RandomPrograms, Hold_every_property_under_exact_in_every_order, ()) {
   const Scenario scenario = RandomProgram().build();
-  for (const OrderModel latitude : {OrderModel::faithful, OrderModel::any_topological}) {
+  for (const OrderModel order_model : {OrderModel::faithful, OrderModel::any_topological}) {
     ExplorationOptions options;
-    options.latitude = latitude;
+    options.order_model = order_model;
     options.minimizes = false;
     const ExplorationReport report = explore_written(scenario, options);
     if (!report.has_held()) RC_FAIL(failing_property(report) + "\n" + scenario_text(scenario));
-    const auto counted = count_program_orders(scenario.program, latitude);
+    const auto counted = count_program_orders(scenario.program, order_model);
     RC_TAG(counted ? "counted" : "not countable");
   }
 }

@@ -47,13 +47,13 @@ void expect_exact_holds(const ExplorationOptions& options) {
   EXPECT_GT(held, options.scenario == "S12" ? 1 : 4);
 }
 
-TEST_P(EveryScenario, Holds_under_exact_in_both_latitudes) {
-  for (const OrderModel latitude : {OrderModel::faithful, OrderModel::any_topological}) {
+TEST_P(EveryScenario, Holds_under_exact_in_both_order_models) {
+  for (const OrderModel order_model : {OrderModel::faithful, OrderModel::any_topological}) {
     for (const std::uint32_t params : {4U, 8U}) {
       const bool is_slow = GetParam() == "S16" || GetParam() == "S19";
-      if (params == 8 && is_slow && latitude == OrderModel::any_topological) continue;
+      if (params == 8 && is_slow && order_model == OrderModel::any_topological) continue;
       ExplorationOptions options = options_for(GetParam(), "exact");
-      options.latitude = latitude;
+      options.order_model = order_model;
       options.params = params;
       expect_exact_holds(options);
     }

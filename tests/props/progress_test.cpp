@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "props/report/text.h"
 
 namespace zeroproof {
@@ -57,6 +59,21 @@ TEST(ProgressLine, Says_what_is_known) {
             std::string::npos);
 }
 
+TEST(ProgressLine, Says_how_long_a_slow_run_takes_and_what_is_left) {
+  const std::tuple<std::uint64_t, std::int64_t, std::string> cases[] = {
+      {0, 90, "hunt  0/10 cases"},
+      {1, 90, "hunt  1/10 cases  90 s each  13:30 left"},
+      {4, 90, "hunt  4/10 cases  22 s each  02:15 left"},
+      {8, 20, "hunt  8/10 cases  2.5 s each  00:05 left"},
+      {9, 9, "hunt  9/10 cases  1/s  00:01 left"},
+      {9, 2, "hunt  9/10 cases  4.5/s  00:00 left"}};
+  for (const auto& [runs, seconds, text] : cases) {
+    const ProgressView view{
+        .task = "hunt", .runs = runs, .runs_max = 10, .unit = "cases", .findings = {}};
+    EXPECT_EQ(text, ProgressLine::text(view, seconds * 1'000 * kMillisecond_ns, false));
+  }
+}
+
 TEST(ProgressLine, Shows_the_time_where_no_run_is_counted) {
   const ProgressView search{.task = "explore zero_epilogue", .strategy = "exhaustive", .unit = ""};
   EXPECT_EQ(ProgressLine::text(search, 4'000 * kMillisecond_ns, false),
@@ -72,10 +89,10 @@ TEST(ProgressLine, Redraws_at_most_ten_times_a_second_on_a_terminal) {
   EXPECT_EQ(rig.run(progress), 300);
   EXPECT_EQ(rig.written.size(), 300u);
   EXPECT_EQ(rig.written.back(),
-            "\r" + std::string("explore S2  random  10 runs  0.3/s  ...") + "\x1b[K");
+            "\r" + std::string("explore S2  random  10 runs  3 s eac...") + "\x1b[K");
   progress.finish({.task = "explore S2", .strategy = "random", .runs = 11});
   EXPECT_EQ(rig.written.back(),
-            "\rexplore S2  random  11 runs  0.3/s  0 findings  took 00:30\x1b[K\n");
+            "\rexplore S2  random  11 runs  2.7 s each  0 findings  took 00:30\x1b[K\n");
 }
 
 TEST(ProgressLine, Writes_a_line_every_five_seconds_elsewhere) {
@@ -84,7 +101,7 @@ TEST(ProgressLine, Writes_a_line_every_five_seconds_elsewhere) {
     const auto mode = is_terminal ? ProgressMode::lines : ProgressMode::automatic;
     ProgressLine progress(mode, rig.output(is_terminal));
     EXPECT_EQ(rig.run(progress), 6);
-    EXPECT_EQ(rig.written.back(), "explore S2  random  10 runs  0.3/s  0 findings\n");
+    EXPECT_EQ(rig.written.back(), "explore S2  random  10 runs  2.7 s each  0 findings\n");
   }
 }
 
@@ -115,7 +132,7 @@ TEST(ProgressLine, Always_writes_one_last_line_and_nothing_after_it) {
   progress.finish(view);
   rig.run(progress);
   EXPECT_EQ(rig.written,
-            std::vector<std::string>{"explore S2  fifo  1 runs  0/s  0 findings  took 00:00\n"});
+            std::vector<std::string>{"explore S2  fifo  1 run  0 findings  took 00:00\n"});
 }
 
 TEST(ProgressLine, Says_what_stays_above_the_progress) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "props/replay/trace_paths.h"
+#include "props/report/watch_report.h"
 #include "sim/trace/reader.h"
 #include "tests/props/job_text.h"
 #include "tests/props/watched_job.h"
@@ -200,6 +201,22 @@ TEST(Watch, Ranks_that_are_all_in_one_collective_are_stuck_together) {
 }
 
 // A rank that computes without an end in sight is no hang as long as it records events.
+TEST(WatchText, Of_a_hang_fits_the_columns_whatever_its_colour) {
+  WatchNews news{.kind = WatchNews::Kind::finding, .at_ns = 24 * kSecond, .quiet_ns = 10 * kSecond};
+  news.wait = {
+      .for_ranks = {1}, .text = "all_reduce number 14 of group world (16 bytes)", .ranks = {0}};
+  news.answer = Diagnosis{.kind = "collective.missing"};
+  news.is_hang = true;
+  for (const bool has_color : {false, true}) {
+    const std::string text = watch_text(news, 80, Palette(has_color));
+    const std::string word = Palette(has_color).bad("hang");
+    EXPECT_EQ(0U, text.find("00:24    " + word +
+                            ": rank 0 waits for rank 1 in all_reduce number 14 of group world\n"
+                            "         (16 bytes); no event for 10 s\n"))
+        << text;
+  }
+}
+
 TEST(Watch, A_rank_that_still_records_events_is_waited_for) {
   auto busy = meeting(1, 2, false);
   const std::size_t begun = busy.size();

@@ -78,8 +78,8 @@ struct Ran {
   std::vector<EngineOutcome> outcomes;
   Fingerprint end;
 
-  Ran(const ProtocolProgram& program, OrderModel latitude, Chooser& chooser) {
-    const ProtocolSetup setup{.latitude = latitude};
+  Ran(const ProtocolProgram& program, OrderModel order_model, Chooser& chooser) {
+    const ProtocolSetup setup{.order_model = order_model};
     ProtocolWorld world(program, setup, names, events);
     world.run(chooser);
     outcomes = world.outcomes();

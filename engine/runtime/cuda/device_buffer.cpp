@@ -62,7 +62,7 @@ void DeviceBuffer::free() {
   const bool is_device = placement_ == Placement::device;
   if (gpu_->is_capturing()) {
     if (is_device) gpu_->memory().forget(static_cast<std::size_t>(bytes_));
-    gpu_->free_behind_capture(
+    gpu_->free_after_capture(
         [give_back = is_device ? cudaFree : cudaFreeHost, data = data_] { give_back(data); });
     return;
   }
@@ -76,15 +76,15 @@ void DeviceBuffer::free() {
 }
 
 void DeviceBuffer::give_back_captured() {
-  std::vector<StreamEvent> behind;
+  std::vector<StreamEvent> pending_uses;
   try {
     for (const KeptMemory::Use& use : uses())
-      behind.push_back(
+      pending_uses.push_back(
           gpu_->record_before_deferred(gpu_->handle(static_cast<StreamRole>(use.queue))));
   } catch (...) {
     return;  // it stays the graph's
   }
-  arena_->give_back(data_, std::move(behind));
+  arena_->give_back(data_, std::move(pending_uses));
 }
 
 void DeviceBuffer::use_on(cudaStream_t queue) {

@@ -83,7 +83,7 @@ void Gpu::refuse_capture(const std::string& what) const {
     throw RuntimeFault(what + " while an iteration is captured: its replays could not do that");
 }
 
-void Gpu::free_behind_capture(std::function<void()> free) {
+void Gpu::free_after_capture(std::function<void()> free) {
   freed_.push_back(std::move(free));
 }
 

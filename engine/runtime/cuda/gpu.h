@@ -111,7 +111,7 @@ class Gpu {
   // RuntimeFault while something is captured, for what the host alone can do.
   void refuse_capture(const std::string& what) const;
   // `free` memory from before it, once the capture is over: a replay would not find it.
-  void free_behind_capture(std::function<void()> free);
+  void free_after_capture(std::function<void()> free);
   bool has_freed_earlier_memory() const { return !freed_.empty(); }
   // Of its pool, in the order of the compute stream.
   KeptMemory& memory() { return memory_; }

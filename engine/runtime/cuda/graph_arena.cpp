@@ -45,7 +45,7 @@ void* GraphArena::take(std::size_t bytes, const std::function<void(StreamEvent)>
   while (found == free_.end() && !late_.empty()) {
     const Late oldest = std::move(late_.front());
     late_.pop_front();
-    for (const StreamEvent event : oldest.behind) wait(event);
+    for (const StreamEvent event : oldest.pending_uses) wait(event);
     release(blocks_.find(static_cast<std::byte*>(oldest.data)));
     found = free_.lower_bound({bytes, nullptr});
   }
@@ -65,11 +65,11 @@ void* GraphArena::take(std::size_t bytes, const std::function<void(StreamEvent)>
   return block->first;
 }
 
-void GraphArena::give_back(void* data, std::vector<StreamEvent> behind) {
-  if (behind.empty())
+void GraphArena::give_back(void* data, std::vector<StreamEvent> pending_uses) {
+  if (pending_uses.empty())
     release(blocks_.find(static_cast<std::byte*>(data)));
   else
-    late_.push_back({data, std::move(behind)});
+    late_.push_back({data, std::move(pending_uses)});
 }
 
 void GraphArena::add_segment(std::size_t bytes) {

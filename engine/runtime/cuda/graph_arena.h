@@ -28,8 +28,8 @@ class GraphArena {
   // Memory given back after work of other streams is given again last, the oldest first: `wait`
   // makes the compute stream wait for that.
   void* take(std::size_t bytes, const std::function<void(StreamEvent)>& wait);
-  // `behind`: what other streams than the compute stream have done with it.
-  void give_back(void* data, std::vector<StreamEvent> behind);
+  // `pending_uses`: the uses by other streams than the compute stream.
+  void give_back(void* data, std::vector<StreamEvent> pending_uses);
 
  private:
   struct Block {
@@ -47,7 +47,7 @@ class GraphArena {
   std::set<std::pair<std::size_t, std::byte*>> free_;  // by size
   struct Late {
     void* data;
-    std::vector<StreamEvent> behind;
+    std::vector<StreamEvent> pending_uses;
   };
   std::deque<Late> late_;
   std::vector<void*> segments_;

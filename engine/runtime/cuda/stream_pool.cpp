@@ -17,11 +17,11 @@ void* StreamPool::take(std::size_t bytes) {
   return data;
 }
 
-void StreamPool::give_back(void* data, const KeptMemory::Uses& behind) {
+void StreamPool::give_back(void* data, const KeptMemory::Uses& pending_uses) {
   wait_for_readers();
   cudaSetDevice(gpu_.ordinal());
   cudaStream_t last = gpu_.compute_handle();
-  for (const KeptMemory::Use& use : behind) {
+  for (const KeptMemory::Use& use : pending_uses) {
     if (is_over(use)) continue;
     cudaStream_t queue = gpu_.handle(static_cast<StreamRole>(use.queue));
     try {

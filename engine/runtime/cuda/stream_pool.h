@@ -17,8 +17,8 @@ class StreamPool final : public KeptMemory::Pool {
   explicit StreamPool(Gpu& gpu) : gpu_(gpu) {}
 
   void* take(std::size_t bytes) override;
-  // After the compute stream and `behind`. An error is not reported; the next call returns it.
-  void give_back(void* data, const KeptMemory::Uses& behind) override;
+  // Waits for the compute stream and `pending_uses`. The next call returns an error of this one.
+  void give_back(void* data, const KeptMemory::Uses& pending_uses) override;
   bool is_over(const KeptMemory::Use& use) override;
 
   // Before memory goes back: `wait` until other hosts have queued what they read of it.

@@ -34,31 +34,31 @@ using mutation::Fault;
 class MutationVerb final : public Verb {
  public:
   void declare(Flags& flags) override {
-    flags.add_words(words_, {"ID", "faults to hunt (default: all; with --unmutated none)"});
-    flags.add_switch("all", is_all_, "every fault, with --unmutated too");
-    flags.add_switch("hazards", has_hazards_, "every hazard of docs/reference/hazards.md");
+    flags.add_words(words_, {"ID", "faults to hunt (default: all, but none with --unmutated)"});
+    flags.add_switch("all", is_all_, "hunt every fault, with --unmutated too");
+    flags.add_switch("hazards", has_hazards_, "hunt every hazard of docs/reference/hazards.md");
     flags.add_switch("quick", is_quick_,
-                     "the catalogue's faults of tier 1, not minimised, as verify hunts them");
+                     "hunt the catalogue's faults of tier 1 without minimising, as verify does");
     flags.add_value("workers", workers_, {"N", "threads (default: as the machine has)"});
     flags.add_switch("whole", is_whole_, "minimise nothing");
     flags.add_switch("relations", has_all_relations_,
-                     "judge every relation that speaks of a program (default: one, in one case of "
-                     "four)");
-    flags.add_value("judge", judge_, {"NAME", "values, events or a relation (MR1): it alone"});
+                     "check every relation that applies to a program (default: one, in one case "
+                     "of four)");
+    flags.add_value("judge", judge_, {"NAME", "check values, events or one relation (MR1) alone"});
     flags.add_switch("applicability", has_applicability_,
-                     "in how many cases each property and relation had something to judge");
+                     "count the cases in which each property and relation applies");
     flags.add_switch("markdown", is_markdown_,
-                     "the table of docs/reference/properties.md, and nothing else");
+                     "print the table of docs/reference/properties.md alone");
     flags.add_value("budget", budget_,
-                    {"BUDGET", "of each fault: 20s, 20000x cases (default 20s,20000x)"});
+                    {"BUDGET", "time and cases of each fault (default 20s,20000x)"});
     flags.add_value("unmutated", unmutated_,
-                    {"BUDGET", "of the unmutated engine: 30s, 500x cases (default 200x)"});
-    flags.add_value("replay", replay_,
-                    {"TOKEN", "one counterexample again; or a file that --write-corpus wrote"});
+                    {"BUDGET", "time and cases of the unmutated engine (default 200x)"});
+    flags.add_value(
+        "replay", replay_,
+        {"TOKEN", "run one counterexample again, by its token or its file of --write-corpus"});
     flags.add_value(
         "write-corpus", corpus_,
-        {"DIR",
-         "write ID.json of each fault that is found, and unmutated_N.json: program and schedule"});
+        {"DIR", "write program and schedule of each finding as ID.json or unmutated_N.json"});
   }
 
   Result<VerbResult> run(Session& session) override {

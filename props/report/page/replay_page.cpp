@@ -48,7 +48,7 @@ class CausePicture {
       if (!moment.is_bad || moment.lc == 0 || file == file_of_.end()) continue;
       marks.push_back({.rule = cause_.kind,
                        .statement = cause_.rule,
-                       .text = cause_.what,
+                       .text = marks.empty() ? cause_.what : moment.text,
                        .file = file->second,
                        .lc = moment.lc,
                        .rank = moment.rank});
@@ -97,7 +97,8 @@ std::string ranks_of(const ReplayReport& report) {
                         (alike.count > 1 ? fmt::format(" and {} more", alike.count - 1) : "") +
                         (first.fault ? "<br>" + html_text(first.fault->text) : "")});
   }
-  return rows.empty() ? "" : html_table({"", "program", "ranks", "each", "file"}, rows);
+  return rows.empty() ? ""
+                      : html_table({"", "program", "ranks", "levels that agree", "file"}, rows);
 }
 
 std::string compared_of(const ReplayReport& report) {
@@ -127,7 +128,7 @@ std::string replay_page(const ReplayReport& report, const ReplayAnswers& answers
   frame.mood = has_defect ? ReportMood::bad : is_good ? ReportMood::good : ReportMood::open;
   frame.summary = fmt::format("{} traces: {} ok, {} with findings, {} unreadable; {} {}",
                               summary.traces, summary.ok, summary.mismatched, summary.unreadable,
-                              all.size(), all.size() == 1 ? "entry" : "entries");
+                              all.size(), all.size() == 1 ? "cause" : "causes");
   if (!all.empty()) {
     const CausePicture picture(report, all.front());
     frame.lanes = picture.lanes();

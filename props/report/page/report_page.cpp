@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "props/replay/rank_set.h"
 #include "props/report/diagnosis_report.h"
 #include "props/report/html.h"
@@ -22,7 +24,7 @@ std::string head_of(const ReportFrame& frame) {
                                                       html_text(frame.home));
   html += fmt::format("<header class=\"top\"><h1>{}</h1>{}</header>\n", html_text(frame.title),
                       html_chip(frame.verdict, frame.mood));
-  if (!frame.asked.empty()) html += fmt::format("<p>{}</p>\n", html_code(frame.asked));
+  if (!frame.asked.empty()) html += fmt::format("<p>{}</p>\n", html_command(frame.asked));
   if (!frame.summary.empty())
     html += fmt::format("<p class=\"faint\">{}</p>\n", html_text(frame.summary));
   return html;
@@ -41,12 +43,16 @@ std::string definition(std::string_view name, const std::string& html) {
   return html.empty() ? "" : fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, html);
 }
 
+constexpr std::string_view kClock =
+    "<abbr title=\"logical clock: the number of an event on its rank\">lc</abbr>";
+
 std::string moments_of(const Diagnosis& one) {
   std::vector<std::vector<std::string>> rows;
   for (const DiagnosisMoment& moment : one.order)
     rows.push_back({moment.is_bad ? "<b class=\"mark\" title=\"bad\">›</b>" : "",
                     fmt::format("rank {}", moment.rank),
-                    moment.lc > 0 ? fmt::format("lc {}", moment.lc) : "", html_text(moment.text)});
+                    moment.lc > 0 ? fmt::format("{} {}", kClock, moment.lc) : "",
+                    html_text(moment.text)});
   return rows.empty() ? "" : html_table({}, rows);
 }
 
@@ -74,6 +80,19 @@ std::string html_text(std::string_view text) {
 
 std::string html_code(std::string_view text) {
   return fmt::format("<code>{}</code>", html_text(text));
+}
+
+std::string html_command(std::string_view text) {
+  std::string html;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    const bool is_flag = word.starts_with("--");
+    html += fmt::format("{}{}{}{}", begin > 0 ? " " : "", is_flag ? "<span class=\"flag\">" : "",
+                        html_text(word), is_flag ? "</span>" : "");
+    begin = end + 1;
+  }
+  return fmt::format("<code>{}</code>", html);
 }
 
 std::string html_chip(std::string_view word, ReportMood mood) {
@@ -104,7 +123,9 @@ std::string html_diagnosis(const Diagnosis& one, std::size_t number, const std::
       number, html_chip(gravity_name(one.gravity), mood_of(one.gravity)), html_text(one.kind),
       one.ranks.empty() ? "" : fmt::format(" <small>{}</small>", rank_words(one.ranks)),
       html_text(one.what));
-  html += moments_of(one) + picture + "<dl>\n";
+  html += moments_of(one);
+  if (!picture.empty()) html += fmt::format("<div class=\"chart\">{}</div>\n", picture);
+  html += "<dl>\n";
   html += definition("parameter", html_text(one.parameter));
   if (one.last_common)
     html += definition("in common", "the ranks agree up to " + html_text(one.last_common->text));

@@ -35,6 +35,8 @@ std::string report_page(const ReportFrame& frame);
 // Pieces of HTML for the parts.
 std::string html_text(std::string_view text);  // escaped, control characters made visible
 std::string html_code(std::string_view text);
+// A command, whose flags are not broken at a hyphen.
+std::string html_command(std::string_view text);
 std::string html_chip(std::string_view word, ReportMood mood);
 // A table in a card; cells are HTML.
 std::string html_table(const std::vector<std::string>& heads,

@@ -143,7 +143,7 @@ Picture events_picture(const std::vector<HookEvent>& events, const NameTable& na
 
 std::string settings_title(const Schedule& schedule) {
   const auto options = options_of(schedule);
-  const std::string_view order = options ? latitude_name(options->latitude) : "";
+  const std::string_view order = options ? order_model_name(options->order_model) : "";
   return fmt::format("{} · {} · {} · N={}", visible(schedule.scenario), setting(schedule, "policy"),
                      order, setting(schedule, "N"));
 }

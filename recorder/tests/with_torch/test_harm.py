@@ -1,4 +1,4 @@
-"""No observer can end or change a job: not by its own mistakes, not by where it stands."""
+"""No observer ends or changes a job, neither by an exception of its own nor by its place."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 
 import support
 
-PLANTED = str(support.Path(__file__).with_name("planted.py"))
+RAISING = str(support.Path(__file__).with_name("raising_observers.py"))
 COMPILED = str(support.JOBS / "compiled_job.py")
 ERRORS = str(support.JOBS / "collective_errors_job.py")
 # One of each part of the recorder, whatever version is installed.
@@ -47,8 +47,8 @@ class HarmTest(support.RecordingTest):
             failed = [r["text"] for r in support.read(path) if "failed and is off" in str(r)]
             self.assertEqual(failed, [])
 
-    def test_a_planted_exception_in_each_observer_changes_nothing(self):
-        ended = self.launch(1, PLANTED, str(self.folder))
+    def test_an_exception_in_each_observer_changes_nothing(self):
+        ended = self.launch(1, RAISING, str(self.folder))
         found = json.loads(ended.stdout.splitlines()[-1])
         self.assertEqual(found["wrong"], {})
         parts = PARTS + (PARTS_OF_DEEPSPEED if support.has("deepspeed") else ())

@@ -86,6 +86,9 @@ class PluginTest(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("1 failed, 2 passed, 1 xfailed", text)
         self.assertIn("FAILED zeroproof/mine:make::gradients at step", text)
+        self.assertIn("collected 2 items", text)
+        self.assertIn("[100%]", text)
+        self.assertNotRegex(text, r"\[[2-9]\d\d%\]")
         for part in ("rank 1 at /2/step: w is [1], not [2]", "    a.step()", "9 programs: 8 equal"):
             self.assertIn(part, text)
         self.assertIn("reproduce: zeroproof hunt --replay it.json", text)

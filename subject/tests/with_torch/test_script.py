@@ -46,7 +46,7 @@ class ScriptTest(unittest.TestCase):
         code, printed = run(text)
         self.assertEqual(code, 1, printed)
         self.assertIn("l0.weight is", printed)
-        # Without the second backward nothing is wrong: then the numbers are other ones.
+        # Without the second backward the gradients are right, and differ from the script's numbers.
         code, printed = run(text.replace("    g1.backward()\n", ""))
         self.assertEqual(code, 1, printed)
 

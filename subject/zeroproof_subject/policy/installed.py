@@ -1,7 +1,7 @@
 """The hook-state manager of the installed DeepSpeed, driven by its own code.
 
 The gradient hook is the one that stages 1 and 2 register. Prologue, epilogue and post hook are
-those of DeepSpeedEngine. What they call beside the manager does nothing. No engine is made.
+those of DeepSpeedEngine. Their calls of other objects have no effect. No engine is made.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class InstalledPolicy:
         return not epilogues
 
     def on_forward_begin(self) -> None:
-        """What engine.forward tells the optimizer; nothing before 0.18.5."""
+        """The notice of engine.forward to the optimizer; releases before 0.18.5 send none."""
         if hasattr(self._optimizer, "clear_backward_seen_flag"):
             self._optimizer.clear_backward_seen_flag()
 
@@ -183,7 +183,7 @@ class InstalledPolicy:
         self._engine_class._backward_prologue(self._engine)
 
     def after_gradient(self, refresh_count: bool) -> None:
-        """The whole gradient hook: the host does nothing between before and after."""
+        """The whole gradient hook: the host makes no call between before and after."""
         self._gradient_hook()
 
     def on_final_callback(self) -> None:

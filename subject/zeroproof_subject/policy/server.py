@@ -39,7 +39,7 @@ class HostError(BaseException):
 
 
 class Policy(Protocol):
-    """What a policy has beside its calls, of which it may leave out those that change nothing:
+    """A policy has these members besides its calls. It may omit a call that would change no state:
     on_forward_begin, on_forward_end, on_graph_task_begin(task), on_graph_task_end(task, raised),
     on_prologue, before_gradient, after_gradient(refresh_count), on_final_callback, on_epilogue,
     set_epilogue_ran(ran), on_zero_grad, on_backward_end(raised)."""

@@ -8,15 +8,15 @@ from typing import Any
 from zeroproof_subject.policy.server import Host
 
 
-class Nothing:
+class Absent:
     """Every attribute of it and every call of it is itself; it is false."""
 
-    def __getattr__(self, name: str) -> Nothing:
+    def __getattr__(self, name: str) -> Absent:
         if name.startswith("__"):
             raise AttributeError(name)
         return self
 
-    def __call__(self, *_: Any, **__: Any) -> Nothing:
+    def __call__(self, *_: Any, **__: Any) -> Absent:
         """Whatever it is called with."""
         return self
 
@@ -24,11 +24,11 @@ class Nothing:
         return False
 
 
-NOTHING = Nothing()
+ABSENT = Absent()
 
 
 class StandInEngine:
-    """What methods of DeepSpeedEngine read of their engine; all else is NOTHING."""
+    """What methods of DeepSpeedEngine read of their engine; all else is ABSENT."""
 
     def __init__(self, optimizer: Any) -> None:
         self.optimizer = optimizer
@@ -49,7 +49,7 @@ class StandInEngine:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return NOTHING
+        return ABSENT
 
 
 class ExecutionEngine:

@@ -26,8 +26,8 @@ class CountingPool final : public KeptMemory::Pool {
     sizes_[data] = bytes;
     return data;
   }
-  void give_back(void* data, const KeptMemory::Uses& behind) override {
-    gone.emplace_back(data, behind.size());
+  void give_back(void* data, const KeptMemory::Uses& pending_uses) override {
+    gone.emplace_back(data, pending_uses.size());
     live_ -= sizes_.at(data);
     sizes_.erase(data);
   }

@@ -2,8 +2,8 @@
 #include "engine/runtime/cuda/fused/vectors.cuh"
 
 // Bytes, 8192 x 32000 (M267 at S 1024): 524 MB read, 524 MB written: 244 us at 4.3 TB/s. Two
-// exponentials a value: 125 us of the special-function units, behind the memory as long as the
-// three blocks of a multiprocessor (64 KB each) are in different phases.
+// exponentials a value: 125 us of the special-function units. The memory traffic hides them while
+// the three blocks of a multiprocessor (64 KB each) are in different phases.
 
 namespace zeroproof::cuda {
 namespace {

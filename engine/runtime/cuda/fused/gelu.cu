@@ -3,7 +3,7 @@
 
 // Bytes, 8192 x 2048 (M267 at S 1024): forward 67 MB = 15.6 us at 4.3 TB/s, backward 101 MB =
 // 23.4 us; 24 layers: 0.94 ms an iteration when no GEMM epilogue does it. Two special-function
-// results a value: 8 us a pass, hidden behind the memory.
+// results a value: 8 us a pass, overlapped with the memory traffic.
 
 namespace zeroproof::cuda {
 namespace {

@@ -202,8 +202,8 @@ cudaError_t launch_clip_factor(cudaStream_t stream, double* factor, const double
   clip_factor_kernel<<<1, 1, 0, stream>>>(factor, squares, rule);
   return cudaGetLastError();
 }
-// By a power of two it is a product, with the same bits: divisions in double are not hidden behind
-// the memory.
+// A division by a power of two is a product, with the same bits: the memory traffic does not hide
+// divisions in double.
 cudaError_t launch_divide(cudaStream_t stream, const Strided& target, double divisor) {
   int exponent = 0;
   if (std::frexp(divisor, &exponent) == 0.5 && std::abs(exponent) < 64)

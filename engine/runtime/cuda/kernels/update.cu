@@ -30,7 +30,7 @@ __global__ void adam_kernel(AdamTensors of, AdamRule rule) {
 }
 
 // Of float32 master weights and moments, a pack at a time: 28 bytes an element with gradient and
-// copy in bfloat16, and so bound by memory where the arithmetic is hidden behind it.
+// copy in bfloat16, so memory bounds it wherever the traffic hides the arithmetic.
 template <class G, bool kHasCopy>
 __global__ void adam_packs_kernel(AdamTensors of, AdamRule rule) {
   const std::int64_t packs = of.parameter.elements / kPack;

@@ -1,6 +1,6 @@
 """A job of many kinds, run again and again with an exception injected into each observer in turn.
 
-Usage: RANK=0 WORLD_SIZE=1 ... planted.py OUT. Prints one line of JSON: what differed, for whom.
+Usage: RANK=0 WORLD_SIZE=1 ... raising_observers.py OUT. Prints one line of JSON: the observers with a difference.
 """
 
 import contextlib
@@ -27,12 +27,12 @@ if HAS_DEEPSPEED:
     from deepspeed_job import make_engine
 
 
-class Planted(Exception):
-    """What the observer raises."""
+class ObserverError(Exception):
+    """The exception that the observer raises."""
 
 
-class Plant:
-    """Lets one observer fail whenever it would do anything; counts what the others do."""
+class FailingObserver:
+    """Lets each call of one observer fail; counts the calls of the others."""
 
     def __init__(self, name=None):
         self.name = name
@@ -70,7 +70,7 @@ class Plant:
         def counted(*args, **kwargs):
             self.calls[observer.name] += 1
             if observer.name == self.name:
-                raise Planted("the\nobserver")
+                raise ObserverError("the\nobserver")
             return function(*args, **kwargs)
 
         return counted
@@ -139,7 +139,7 @@ def run(part):
 
 def recorded(part, folder, name=None):
     """A part of the job under the recorder, and what the recorder said of it."""
-    with Plant(name) as plant, contextlib.redirect_stderr(io.StringIO()) as stderr:
+    with FailingObserver(name) as failing, contextlib.redirect_stderr(io.StringIO()) as stderr:
         recording = zeroproof_recorder.record(out=folder, detail="full", quiet=True, program="p")
         with recording as running:
             result = run(part)
@@ -147,7 +147,7 @@ def recorded(part, folder, name=None):
     lines = [line for line in stderr.getvalue().splitlines() if "zeroproof-recorder" in line]
     notes = [r for r in _records(path) if r["rec"] == "note" and r.get("observer") == name]
     Path(path).unlink(missing_ok=True)
-    return result, plant.calls, lines, notes
+    return result, failing.calls, lines, notes
 
 
 def _records(path):
@@ -157,16 +157,16 @@ def _records(path):
     return [json.loads(line) for line in lines]
 
 
-def plant_in_all(part, folder, done):
+def fail_each(part, folder, done):
     """Lets each observer fail that this part exercises, unless it is done; what went wrong."""
-    run(part)  # what PyTorch does once
+    run(part)  # PyTorch's work of a first run
     expected = run(part)
     result, calls, said, _ = recorded(part, folder)
-    wrong = {} if result == expected and not said else {"nothing planted": said or "differs"}
+    wrong = {} if result == expected and not said else {"no exception": said or "differs"}
     for name in sorted(set(calls) - done):
         result, _, lines, notes = recorded(part, folder, name)
         found = (result == expected, len(lines), len(notes))
-        if found != (True, 1, 1) or "Planted: the" not in lines[0] or not notes[0]["lost"]:
+        if found != (True, 1, 1) or "ObserverError: the" not in lines[0] or not notes[0]["lost"]:
             wrong[name] = [*found, lines, notes]
         done.add(name)
         print(name, found, file=sys.stderr, flush=True)
@@ -177,7 +177,7 @@ def main():
     begin()
     done, wrong = set(), {}
     for part in (plain, distributed, deepspeed):
-        wrong.update(plant_in_all(part, sys.argv[1], done))
+        wrong.update(fail_each(part, sys.argv[1], done))
     print(json.dumps({"exercised": sorted(done), "wrong": wrong}))
 
 
