@@ -158,7 +158,8 @@ def compare(subject: Any, arguments: argparse.Namespace) -> int:
     if skipped:
         counts = ", ".join(f"{count} {name}" for name, count in skipped.most_common())
         print(f"{skipped.total()} programs skipped, which may show what is known: {counts}")
-    print(f"{sum(tally.statuses.values()) / took:.1f} programs a second, {took:.0f} s")
+    rate, share = sum(tally.statuses.values()) / took, 100 * sum(tally.seconds) / took
+    print(f"{rate:.1f} programs a second, {took:.0f} s, {share:.0f} % of it in the engine")
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as file:
             json.dump({"versions": subject.versions(), **tally.document()}, file, indent=1)

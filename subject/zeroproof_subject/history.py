@@ -269,6 +269,10 @@ class History:
     def _do_load(self, it: Part, blocks: tuple[str, ...]) -> None:
         self._add(it["engine"], "load")
 
+    def _do_block(self, it: Part, blocks: tuple[str, ...]) -> None:
+        if it["kind"] == "coalesce":
+            self._add(it["engine"], "coalesce block")
+
     def _do_raise(self, it: Part, blocks: tuple[str, ...]) -> None:
         self.ever.add("raise")
 

@@ -36,8 +36,10 @@ DATA = '''
 def numbers(place, *shape):
     """Data: whole numbers from 1 to {most}."""
     values = [1.0 + crc32(f"{{place}}/{{at}}".encode()) % {most} for at in range(math.prod(shape))]
-    return torch.tensor(values).reshape(shape)
+    return torch.tensor(values{dtype}).reshape(shape)
 '''
+# Of the numbers that weights meet; those of float32 need no word.
+DTYPES = {"fp32": "", "fp16": ", dtype=torch.float16", "bf16": ", dtype=torch.bfloat16"}
 
 CHECK = '''
 def check(rank, seen, expected, tolerance):
@@ -103,11 +105,18 @@ class Script:
         """The script."""
         main = "\n".join("    " + line for line in self.main())
         tail = TAIL_OF_HANG if self.is_hang() else TAIL
-        parts = [self.head() + self.imports(), self.shared_values() + DATA.format(most=MOST[self.program.dtype])]
+        parts = [self.head() + self.imports(), self.shared_values() + self.data()]
         parts += [it.text() for it in self.models.values()]
         parts += [CHECK] if self.finding.difference.name else []
         parts += [f"def main(rank, store):\n{main}", tail.format(ranks=self.program.ranks)]
         return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+    def data(self) -> str:
+        """The function of the numbers that weights are multiplied with."""
+        dtype = self.program.dtype
+        if dtype == "fp16" and self.finding.difference.what == "gradients":
+            raise NoScript("no script for gradients under a loss scale")
+        return DATA.format(most=MOST[dtype], dtype=DTYPES[dtype])
 
     def is_hang(self) -> bool:
         """Whether the script needs a time limit."""

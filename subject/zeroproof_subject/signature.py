@@ -15,6 +15,7 @@ FAILURES = ("error", "hang", "crash")
 VARYING = (
     (r"'[^']*'|\"[^\"]*\"|`[^`]*`", "X"),
     (r"\b(?:[\w]+\.)*(?:weight|bias|w|l\d+)\w*\b", "X"),
+    (r"\bparameter unknown\b", "parameter X"),  # DeepSpeed's name for one of an engine before
     (r"0x[0-9a-f]+", "N"),
     (r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?", "N"),
     (r"\bN(?:[\s,]+N)+\b", "N"),

@@ -69,6 +69,14 @@ class CompareTest(unittest.TestCase):
         expected = "error at step in deepspeed/runtime/engine.py:step: E: parameter N of N, X, is lost"
         self.assertEqual(found.signature, expected)
 
+    def test_a_parameter_whose_name_is_not_known_is_one_with_a_name(self):
+        program = parse(document(ranks=1))
+        found = [
+            first_difference(program, [REFERENCE], [[LOSS, error("body/1/step", f"parameter {name} is lost")]])
+            for name in ("unknown", "body.l0.weight")
+        ]
+        self.assertEqual(found[0].signature, found[1].signature)
+
     def test_signatures_of_numbers_say_how_they_are_wrong_and_what_was_before(self):
         program = parse(document(ranks=2, body=[forward("g"), backward("g"), STEP]))
         due = observation("body/2/step", "gradients", {"w": [2.0, 4.0], "v": None})

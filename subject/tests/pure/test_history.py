@@ -58,6 +58,8 @@ CASES = [
     ([forward("g"), KEPT, backward("g"), STEP], "body/3/step", "backward", "two backwards before a step"),
     ([forward("g"), KEPT, STEP, STEP], "body/2/step", "backward", "no two backwards before a step"),
     ([forward("g"), STEP], "body/1/step", "nothing", "micro-batch without a backward"),
+    ([forward("g"), KEPT, block("coalesce"), STEP], "body/3/step", "backward", "coalesce block"),
+    ([forward("g"), KEPT, block("no_sync"), STEP], "body/3/step", "backward", "no coalesce block"),
     ([forward("g"), STEP], "body/1/step", "nothing", "part of the model"),
     ([forward("g"), KEPT, STEP], "body/2/step", "backward", "no part of the model"),
     ([forward("g", skips=[{"module": "ck"}]), KEPT], "body/1/backward", "nothing", "part of the model"),

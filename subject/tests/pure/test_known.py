@@ -1,6 +1,8 @@
 """Findings that were judged before."""
 
+import json
 import unittest
+from pathlib import Path
 
 from documents import STEP, backward, document, forward
 from zeroproof_subject import engines
@@ -70,6 +72,15 @@ class KnownTest(unittest.TestCase):
         for without, expected in ((["one rank"], True), (["several ranks"], False)):
             entry = Entry("x", "defect", "", any_feature=("two open forwards",), without=without)
             self.assertEqual(Known([entry]).shown_by(PROGRAM) is entry, expected, without)
+
+    def test_smallest_programs_are_named_by_the_entry_of_their_cause(self):
+        for line in (Path(__file__).parents[1] / "judged.jsonl").read_text().splitlines():
+            case = json.loads(line)
+            with self.subTest(entry=case["entry"], signature=case["signature"]):
+                known = Known.of(case["engine"], case["options"], case["versions"])
+                seen = Difference(0, case["at"], "", "", case["signature"])
+                found = known.entry_of(parse(case["program"]), seen)
+                self.assertEqual(found and found.id, case["entry"])
 
     def test_the_files_of_the_package_can_be_read(self):
         for engine in engines.MODULES:

@@ -1,8 +1,12 @@
 """DeepSpeed's hazards are found, and known. For 0.19.8: other releases have others."""
 
 import importlib.util
+import subprocess
+import sys
+import tempfile
 import unittest
 
+from documents import STEP, backward, document, forward
 from hazards import HAZARDS, RIGHT
 from zeroproof_subject.subject import Comparison, Subject
 
@@ -28,6 +32,23 @@ class DeepSpeedTest(unittest.TestCase):
                 with self.subTest(stage=stage, hazard=name):
                     self.assertIsNotNone(verdict.known, verdict.difference)
                     self.assertEqual(verdict.known.id, f"deepspeed.{name}")
+
+    def test_a_script_of_16_bit_parameters_shows_the_difference(self):
+        config = {"bf16": {"enabled": True}, "data_types": {"grad_accum_dtype": "float32"}}
+        kept = backward("g", retain_graph=True)
+        comparison = Comparison(Subject("deepspeed", {"stage": 1}))
+        self.addCleanup(comparison.end)
+        body = [forward("g"), kept, backward("g"), STEP]
+        text = comparison.script(document(ranks=1, config=config, body=body))
+        self.assertIn("a.backward(g)\n", text)
+        once = text.replace("    a.backward(g)\n", "").replace("[12.0, 4.0]", "[6.0, 2.0]")
+        for script, code, printed in ((text, 1, "[18.0, 6.0]"), (once, 0, "as plain PyTorch")):
+            with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+                file.write(script)
+                file.flush()
+                done = subprocess.run([sys.executable, file.name], capture_output=True, text=True, timeout=600)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(printed, done.stdout + done.stderr)
 
     def test_parts_of_a_forward_may_stand_in_one(self):
         for stage in range(4):
