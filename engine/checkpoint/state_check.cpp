@@ -8,6 +8,7 @@
 #include "engine/checkpoint/axis_plan.h"
 #include "engine/checkpoint/file_names.h"
 #include "engine/checkpoint/tensor_parallel.h"
+#include "model/one_line.h"
 
 namespace zeroproof {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using Names = std::set<std::string>;
 
 tl::unexpected<Error> cannot_save(const std::string& name, const std::string& why) {
-  return fail(ErrorCode::usage, fmt::format("'{}' cannot be saved: {}", name, why));
+  return fail(ErrorCode::usage, one_line(fmt::format("'{}' cannot be saved: {}", name, why)));
 }
 
 Result<void> check_tensor(const FullTensor& tensor, Names& names) {
@@ -73,15 +74,17 @@ Result<void> check_same_names(Names unknown, const std::vector<TensorTarget>& ta
   for (const TensorTarget& target : targets) {
     if (unknown.erase(target.name) > 0) continue;
     return fail(ErrorCode::usage,
-                fmt::format("{}: has no {} '{}', which this engine needs; load a checkpoint of the "
-                            "same model and optimizer",
-                            path, kind, target.name));
+                one_line(fmt::format(
+                    "{}: has no {} '{}', which this engine needs; load a checkpoint of the "
+                    "same model and optimizer",
+                    path, kind, target.name)));
   }
   if (unknown.empty()) return {};
-  return fail(ErrorCode::usage,
-              fmt::format("{}: has the {} '{}', which this engine does not know; load it into the "
-                          "model and optimizer that it was saved from",
-                          path, kind, *unknown.begin()));
+  return fail(
+      ErrorCode::usage,
+      one_line(fmt::format("{}: has the {} '{}', which this engine does not know; load it into the "
+                           "model and optimizer that it was saved from",
+                           path, kind, *unknown.begin())));
 }
 
 struct Step {
@@ -176,10 +179,10 @@ Result<void> check_steps(const TrainingState& state,
       if (step.value == steps.front().value) continue;
       return fail(
           ErrorCode::usage,
-          fmt::format("{}: group {} has unequal steps: {} of '{}' and {} of '{}'; a group is "
-                      "stepped together, so load a checkpoint with these groups",
-                      path, g, steps.front().value, steps.front().parameter, step.value,
-                      step.parameter));
+          one_line(fmt::format(
+              "{}: group {} has unequal steps: {} of '{}' and {} of '{}'; a group is "
+              "stepped together, so load a checkpoint with these groups",
+              path, g, steps.front().value, steps.front().parameter, step.value, step.parameter)));
     }
   }
   return {};

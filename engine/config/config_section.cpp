@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/config/converted_value.h"
+#include "model/one_line.h"
 
 namespace zeroproof {
 namespace {
@@ -60,7 +61,7 @@ const JsonValue* ConfigSection::find(std::string_view name) const {
 }
 
 void ConfigSection::note(ConfigNoteKind kind, std::string_view name, std::string text) const {
-  ConfigNote added{kind, pointer(name), std::move(text)};
+  ConfigNote added{kind, pointer(name), one_line(std::move(text))};
   const auto is_same = [&](const ConfigNote& known) { return known == added; };
   if (std::ranges::none_of(*notes_, is_same)) notes_->push_back(std::move(added));
 }
@@ -81,7 +82,7 @@ void ConfigSection::note_conversion(std::string_view name, const JsonValue& valu
 }
 
 void ConfigSection::reject(std::string_view name, std::string text) const {
-  throw RejectedValue{pointer(name), std::move(text)};
+  throw RejectedValue{pointer(name), one_line(std::move(text))};
 }
 
 void ConfigSection::reject_type(std::string_view name, const JsonValue& value,

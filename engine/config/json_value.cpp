@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/config/hjson_text.h"
+#include "model/one_line.h"
 
 namespace zeroproof {
 namespace {
@@ -18,15 +19,8 @@ constexpr std::size_t kMaxDescribed = 60;
 // 2^63: every double below it, and no double from it on, is an int64 when it is whole.
 constexpr double kIntegerEnd = 9223372036854775808.0;
 
-std::string without_controls(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
-}
-
 std::string shortened(std::string text) {
-  text = without_controls(std::move(text));
+  text = one_line(std::move(text));
   if (text.size() <= kMaxDescribed) return text;
   std::size_t end = kMaxDescribed - 3;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
@@ -143,7 +137,7 @@ class Builder {
       const std::size_t colon = what.find(": ");
       if (colon != std::string_view::npos) what.remove_prefix(colon + 2);
     }
-    return without_controls(std::string(what));
+    return one_line(std::string(what));
   }
 
   std::string_view document_;
@@ -188,7 +182,7 @@ std::string json_pointer(std::string_view pointer, std::string_view name) {
       result += c;
     }
   }
-  return without_controls(std::move(result));
+  return one_line(std::move(result));
 }
 
 Result<JsonValue> parse_json(const std::string& text, const std::string& source) {

@@ -14,27 +14,45 @@ namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;  // reserved; pages come as they are used
 
+// A stack, and what its sanitizer knows of it.
+struct Stack {
+  boost::context::stack_context context;
+  StackPlace place;
+};
+
 // The stacks of fibers that have ended, for the next ones: mapping one costs more than a short run.
 class StackPool {
  public:
   ~StackPool() {
-    for (boost::context::stack_context& stack : free_) fresh_.deallocate(stack);
+    for (Stack& stack : free_) drop(stack);
   }
-  boost::context::stack_context take() {
-    if (free_.empty()) return fresh_.allocate();
-    const boost::context::stack_context stack = free_.back();
+  Stack take() {
+    if (free_.empty()) return make();
+    const Stack stack = free_.back();
     free_.pop_back();
     return stack;
   }
-  void give_back(boost::context::stack_context& stack) {
+  void give_back(Stack stack) {
     if (free_.size() < kStacksMax) return free_.push_back(stack);
-    fresh_.deallocate(stack);
+    drop(stack);
   }
 
  private:
+  Stack make() {
+    Stack stack{fresh_.allocate(), {}};
+    stack.place.bottom = static_cast<const char*>(stack.context.sp) - stack.context.size;
+    stack.place.bytes = stack.context.size;
+    announce_stack(stack.place);
+    return stack;
+  }
+  void drop(Stack& stack) {
+    withdraw_stack(stack.place);
+    fresh_.deallocate(stack.context);
+  }
+
   static constexpr std::size_t kStacksMax = 64;
   boost::context::protected_fixedsize_stack fresh_{kStackBytes};
-  std::vector<boost::context::stack_context> free_;
+  std::vector<Stack> free_;
 };
 
 StackPool& pool() {
@@ -48,20 +66,20 @@ struct PooledStacks {
   StackPlace* place;
 
   boost::context::stack_context allocate() {
-    const boost::context::stack_context stack = pool().take();
-    *place = {static_cast<const char*>(stack.sp) - stack.size, stack.size};
-    return stack;
+    const Stack stack = pool().take();
+    *place = stack.place;
+    return stack.context;
   }
-  void deallocate(boost::context::stack_context& stack) { pool().give_back(stack); }
+  void deallocate(boost::context::stack_context& context) { pool().give_back({context, *place}); }
 };
 
 }  // namespace
 
 struct Fiber::State {
-  boost::context::fiber inside;   // where the body goes on; empty while it runs
-  boost::context::fiber outside;  // who resumed it
   StackPlace inside_stack;
   StackPlace outside_stack;
+  boost::context::fiber inside;   // where the body goes on; empty while it runs
+  boost::context::fiber outside;  // who resumed it
   ExceptionState exceptions;
   bool has_started = false;
   bool is_done = false;

@@ -2,6 +2,10 @@
 
 namespace zeroproof::sim {
 
+void announce_stack(StackPlace&) {}
+
+void withdraw_stack(StackPlace&) {}
+
 void* before_switch(const StackPlace&, bool) {
   return nullptr;
 }

@@ -6,6 +6,10 @@
 
 namespace zeroproof::sim {
 
+void announce_stack(StackPlace&) {}
+
+void withdraw_stack(StackPlace&) {}
+
 void* before_switch(const StackPlace& next, bool ends) {
   void* of_this_stack = nullptr;
   __sanitizer_start_switch_fiber(ends ? nullptr : &of_this_stack, next.bottom, next.bytes);

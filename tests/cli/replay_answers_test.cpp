@@ -22,7 +22,7 @@ TEST(Diagnosis, Is_a_documented_array_in_the_json) {
   EXPECT_EQ("hook.undefined_gradient", one["kind"]);
   EXPECT_EQ("defect", one["gravity"]);
   EXPECT_EQ("w", one["parameter"]);
-  EXPECT_EQ(Json({0}), one["ranks"]);
+  EXPECT_EQ(Json::array({0}), one["ranks"]);
   EXPECT_TRUE(one["last_common"].is_null());
   EXPECT_TRUE(one["order"].back().contains("lc"));
   for (const char* field : {"what", "rule", "look_at", "files", "waits", "collective"})
@@ -47,7 +47,7 @@ TEST(Dumps, Of_a_run_are_compared_and_named) {
   EXPECT_EQ(2U, document["dumps"]["files"].size());
   EXPECT_EQ(3, document["dumps"]["verdicts"]["FULLY_MATCHED"]);
   EXPECT_EQ("collective.missing", document["diagnosis"][0]["kind"]);
-  EXPECT_EQ(Json({1}), document["diagnosis"][0]["ranks"]);
+  EXPECT_EQ(Json::array({1}), document["diagnosis"][0]["ranks"]);
 }
 
 TEST(Dumps, Of_agreeing_ranks_hold) {

@@ -122,7 +122,7 @@ class RecordedProgram {
   }
 
   const json& record_;
-  const CpuOps ops_;
+  const CpuOps ops_{};
   Autograd ag_{ops_};
   std::map<std::string, Tensor> leaves_;
   std::string events_;

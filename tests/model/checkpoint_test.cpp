@@ -347,7 +347,7 @@ class CheckpointTest : public ::testing::Test {
     };
   }
 
-  const CpuOps ops_;
+  const CpuOps ops_{};
   Autograd ag_{ops_};
   Tensor x_ = [] {
     Tensor x = Tensor::of({0.1, 0.2, 0.3, 0.4}, {2, 2});

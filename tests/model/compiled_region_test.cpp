@@ -64,7 +64,7 @@ struct CompiledRegionTest : ::testing::Test {
   void watch_parameters() {
     for (const auto& [name, tensor] : block.named_parameters())
       tensor.register_post_accumulate_grad_hook(
-          [this, name](const Tensor&) { words.push_back("acc:" + name); });
+          [this, of = "acc:" + name](const Tensor&) { words.push_back(of); });
   }
 
   std::vector<Values> gradients() {

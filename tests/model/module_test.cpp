@@ -77,7 +77,7 @@ struct ModuleTest : ::testing::Test {
     for (const auto& [parameter, tensor] : module.named_parameters())
       if (parameter.find('.') == std::string::npos)
         tensor.register_post_accumulate_grad_hook(
-            [=, this](const Tensor&) { words.push_back("acc:" + name + "." + parameter); });
+            [this, of = "acc:" + name + "." + parameter](const Tensor&) { words.push_back(of); });
   }
 };
 

@@ -112,7 +112,7 @@ const std::vector<OrderCase>& order_cases() {
 
 class SavedTensors : public ::testing::Test {
  protected:
-  const CpuOps ops_;
+  const CpuOps ops_{};
   Autograd ag_{ops_};
 };
 

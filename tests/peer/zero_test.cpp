@@ -166,8 +166,9 @@ PEER_ROW(TestZero3RepeatForwardLoop, test) {
 }
 
 PEER_ROW(TestZero3DictFwd, test) {
-  using Container = nn::Module::OutputContainer;
-  for (const Container container : {Container::tensors, Container::dict, Container::dataclass}) {
+  using OutputContainer = nn::Module::OutputContainer;
+  for (const OutputContainer container :
+       {OutputContainer::tensors, OutputContainer::dict, OutputContainer::dataclass}) {
     const NetMaker make = [container]() -> ModulePtr {
       const auto net = std::make_shared<Net>(
           Net::Parts{.children = {{"lin", linear_layer(4, 4, 1)}}},

@@ -98,7 +98,8 @@ class DdpTest : public ::testing::Test {
     TensorList parameters;
     for (const auto& [name, tensor] : named) {
       parameters.push_back(tensor);
-      tensor.register_post_accumulate_grad_hook([=, this](const Tensor&) { say("acc:" + name); });
+      tensor.register_post_accumulate_grad_hook(
+          [this, of = "acc:" + name](const Tensor&) { say(of); });
     }
     DdpReducer reducer(ag, parameters, options,
                        [&](std::size_t index, const std::vector<std::size_t>& members) {

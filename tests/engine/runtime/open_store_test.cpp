@@ -143,7 +143,9 @@ TEST(TcpStore, Takes_no_answer_of_another_store_for_one_of_its_own) {
       {{"ok", "09"}, "answers '09'"},
       {{"ok"}, "answers 'ok'"},
       {{"refused", "no reason"}, "answers 'no reason'"}};
-  for (const auto& [answer, problem] : answers) {
+  for (const auto& row : answers) {
+    const Parts& answer = row.first;  // a lambda takes no structured binding
+    const char* const problem = row.second;
     auto listener = Listener::open("127.0.0.1", 0);
     std::jthread store([&] {
       std::vector<Socket> sockets;
