@@ -121,8 +121,8 @@ class ExactPolicy final : public HookPolicy {
     }
   }
 
-  // Nothing will reduce what tiles of a forward without a backward have added. Upstream takes the
-  // step, without what H23 left.
+  // What tiles have added waits for the backward of their forward. Upstream takes the step, without
+  // what H23 left.
   bool refuses_step() const override {
     return (pending_epilogues_ > 0 || has_unreduced_work_) && !forgets_at_forward_alone_;
   }
