@@ -204,9 +204,9 @@ class Loader {
   }
 
   tl::unexpected<Error> does_not_fit(const StoredTensor& record, const Error& error) const {
-    return fail(ErrorCode::usage, one_line(fmt::format("{}/{}: '{}' does not fit: {}", path_,
-                                                       parameter_folder(record.parameter),
-                                                       name_of(record), error.text)));
+    return fail_in_one_line(ErrorCode::usage, fmt::format("{}/{}: '{}' does not fit: {}", path_,
+                                                          parameter_folder(record.parameter),
+                                                          name_of(record), error.text));
   }
 
   std::vector<std::vector<std::string>> groups() const {

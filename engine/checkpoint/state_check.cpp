@@ -16,7 +16,7 @@ namespace {
 using Names = std::set<std::string>;
 
 tl::unexpected<Error> cannot_save(const std::string& name, const std::string& why) {
-  return fail(ErrorCode::usage, one_line(fmt::format("'{}' cannot be saved: {}", name, why)));
+  return fail_in_one_line(ErrorCode::usage, fmt::format("'{}' cannot be saved: {}", name, why));
 }
 
 Result<void> check_tensor(const FullTensor& tensor, Names& names) {
@@ -73,18 +73,18 @@ Result<void> check_same_names(Names unknown, const std::vector<TensorTarget>& ta
                               const std::string& path, std::string_view kind) {
   for (const TensorTarget& target : targets) {
     if (unknown.erase(target.name) > 0) continue;
-    return fail(ErrorCode::usage,
-                one_line(fmt::format(
-                    "{}: has no {} '{}', which this engine needs; load a checkpoint of the "
+    return fail_in_one_line(
+        ErrorCode::usage,
+        fmt::format("{}: has no {} '{}', which this engine needs; load a checkpoint of the "
                     "same model and optimizer",
-                    path, kind, target.name)));
+                    path, kind, target.name));
   }
   if (unknown.empty()) return {};
-  return fail(
+  return fail_in_one_line(
       ErrorCode::usage,
-      one_line(fmt::format("{}: has the {} '{}', which this engine does not know; load it into the "
-                           "model and optimizer that it was saved from",
-                           path, kind, *unknown.begin())));
+      fmt::format("{}: has the {} '{}', which this engine does not know; load it into the "
+                  "model and optimizer that it was saved from",
+                  path, kind, *unknown.begin()));
 }
 
 struct Step {
@@ -177,12 +177,12 @@ Result<void> check_steps(const TrainingState& state,
     const std::vector<Step> steps = steps_of(state, names[g]);
     for (const Step& step : steps) {
       if (step.value == steps.front().value) continue;
-      return fail(
+      return fail_in_one_line(
           ErrorCode::usage,
-          one_line(fmt::format(
-              "{}: group {} has unequal steps: {} of '{}' and {} of '{}'; a group is "
-              "stepped together, so load a checkpoint with these groups",
-              path, g, steps.front().value, steps.front().parameter, step.value, step.parameter)));
+          fmt::format("{}: group {} has unequal steps: {} of '{}' and {} of '{}'; a group is "
+                      "stepped together, so load a checkpoint with these groups",
+                      path, g, steps.front().value, steps.front().parameter, step.value,
+                      step.parameter));
     }
   }
   return {};

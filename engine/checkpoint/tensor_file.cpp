@@ -47,11 +47,11 @@ std::optional<std::uint64_t> bytes_of(const Shape& sizes, DType dtype, std::uint
 }
 
 tl::unexpected<Error> no_tensor(const std::string& path, std::string_view why) {
-  return fail(
+  return fail_in_one_line(
       ErrorCode::unreadable,
-      one_line(fmt::format("{}: is no tensor file of this version: {}; load it with the version "
-                           "that saved it, or restore it from a copy",
-                           path, why)));
+      fmt::format("{}: is no tensor file of this version: {}; load it with the version "
+                  "that saved it, or restore it from a copy",
+                  path, why));
 }
 
 }  // namespace

@@ -234,7 +234,7 @@ Result<void> validate(const ZeroConfig& config) {
       check_master_weights, check_safe_modules, check_scheduler};
   for (const auto check : kChecks) {
     Finding finding = check(config);
-    if (!finding.empty()) return fail(ErrorCode::usage, one_line(std::move(finding)));
+    if (!finding.empty()) return fail_in_one_line(ErrorCode::usage, std::move(finding));
   }
   return {};
 }

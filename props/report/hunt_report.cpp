@@ -57,7 +57,7 @@ std::string history_of(const SubjectFinding& finding) {
     text += fmt::format("; {} of {} statements, {} runs to minimise",
                         subject::statements_of(finding.program), finding.statements_before,
                         finding.shrink_runs);
-  return text + fmt::format("; {} case{}", finding.cases(), finding.cases() == 1 ? "" : "s");
+  return text + "; " + counted(finding.cases(), "case");
 }
 
 std::string counts_text(const std::map<std::string, std::uint64_t>& counts) {

@@ -57,10 +57,6 @@ std::string runs_text(const ProgressView& view) {
   return fmt::format("{} {}", runs, view.unit.substr(0, view.unit.size() - (is_one ? 1 : 0)));
 }
 
-std::string findings_text(std::uint64_t findings) {
-  return fmt::format("{} finding{}", findings, findings == 1 ? "" : "s");
-}
-
 }  // namespace
 
 std::optional<ProgressMode> progress_mode_of(std::string_view text) {
@@ -134,9 +130,8 @@ std::string ProgressLine::text(const ProgressView& view, std::int64_t elapsed_ns
   if (view.sometimes) {
     parts.push_back(fmt::format("sometimes {}/{}", view.sometimes->first, view.sometimes->second));
   }
-  if (view.findings) parts.push_back(findings_text(*view.findings));
-  if (view.hangs)
-    parts.push_back(fmt::format("{} hang{}", *view.hangs, *view.hangs == 1 ? "" : "s"));
+  if (view.findings) parts.push_back(counted(*view.findings, "finding"));
+  if (view.hangs) parts.push_back(counted(*view.hangs, "hang"));
   const auto left = seconds_left(view, elapsed_ns);
   if (is_final) {
     parts.push_back("took " + clock_text(elapsed_ns / kSecond_ns));

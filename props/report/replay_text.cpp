@@ -23,10 +23,6 @@ constexpr std::size_t kLabelWidth = 14;
 constexpr std::size_t kRulesLines = 6;
 constexpr std::size_t kRunLines = 9;
 
-std::string counted(std::uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 struct Totals {
   std::int64_t tasks = 0;
   std::int64_t tasks_matched = 0;

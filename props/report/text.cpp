@@ -78,6 +78,10 @@ std::string limited_lines(const std::string& text, std::size_t lines_max) {
          fmt::format("... {} more lines: see --json\n", lines - lines_max + 1);
 }
 
+std::string counted(std::uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string short_count(std::uint64_t count) {
   if (count < 1000) return fmt::to_string(count);
   static constexpr std::string_view kUnits = "kMGTPE";

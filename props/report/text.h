@@ -29,6 +29,9 @@ std::string limited_lines(const std::string& text, std::size_t lines_max);
 // How many lines `text` has.
 std::size_t line_count(std::string_view text);
 
+// "1 finding", "3 findings".
+std::string counted(std::uint64_t count, std::string_view what);
+
 // "999", "12.4k", "120k", "3.1M", "50G".
 std::string short_count(std::uint64_t count);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "props/report/page/report_page.h"
+#include "props/report/text.h"
 #include "props/report/web_files.h"
 
 namespace zeroproof {
@@ -71,10 +72,9 @@ std::string hunt_page(const HuntDocument& document, const HuntPageWords& words) 
   frame.mood = has_new                               ? ReportMood::bad
                : findings.empty() && !report.problem ? ReportMood::good
                                                      : ReportMood::open;
-  frame.summary =
-      fmt::format("{}; seed {}; {} cases, {} finding{}{}{}", document.engine, document.seed,
-                  report.cases, findings.size(), findings.size() == 1 ? "" : "s",
-                  document.versions.empty() ? "" : "; ", document.versions);
+  frame.summary = fmt::format("{}; seed {}; {} cases, {}{}{}", document.engine, document.seed,
+                              report.cases, counted(findings.size(), "finding"),
+                              document.versions.empty() ? "" : "; ", document.versions);
   if (report.problem) frame.sections.push_back({"It ended early", html_text(report.problem->text)});
   std::string others;
   for (std::size_t at = 0; at < findings.size(); ++at) {
