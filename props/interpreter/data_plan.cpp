@@ -64,7 +64,8 @@ std::int64_t odd_part(std::int64_t number) {
   return number;
 }
 
-// By what gradients are divided on their way, but for powers of two.
+}  // namespace
+
 std::int64_t odd_divisor(const Program& program) {
   std::int64_t ranks = odd_part(program.world.ranks);
   for (const Statement& statement : program.body)
@@ -72,8 +73,6 @@ std::int64_t odd_divisor(const Program& program) {
       ranks = std::lcm(ranks, odd_part(resume->ranks));
   return ranks * odd_part(std::max<std::int64_t>(program.config.gradient_accumulation_steps, 1));
 }
-
-}  // namespace
 
 Shape weight_sizes(const Module& node) {
   if (const auto* const linear = std::get_if<Linear>(&node.kind))

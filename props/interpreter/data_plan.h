@@ -47,6 +47,9 @@ class UseTable {
 // The sizes of a node's weight as it is declared: [outputs, inputs] of a Linear.
 Shape weight_sizes(const Module& node);
 
+// What means over ranks and micro-batches are divided by, without its powers of two.
+std::int64_t odd_divisor(const Program& program);
+
 // How the data of a run differ from those of the run that it is compared with (props/relations).
 struct DataChange {
   // Whose data and statements a rank has, of so many; null: its own.

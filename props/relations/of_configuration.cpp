@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "props/interpreter/data_plan.h"
 #include "props/relations/relation_table.h"
 #include "props/relations/rewrite.h"
 
@@ -28,6 +29,11 @@ constexpr std::int64_t kMany = 1000;
 // The large one in place of a small one, and the other way round.
 std::int64_t other_size(std::int64_t size, std::int64_t small, std::int64_t large) {
   return size >= large ? small : large;
+}
+
+// Half precision rounds the contributions of a mean over three, and stages sum in different dtypes.
+bool has_rounded_mean(const Program& program) {
+  return item_bytes(program.config.model_dtype()) == 2 && program::odd_divisor(program) != 1;
 }
 
 std::optional<Other> if_valid(Other other) {
@@ -120,7 +126,8 @@ std::optional<Other> in_other_stage(const Program& program) {
   const bool depends = any_module(
       program, [](const program::Module& it) { return std::holds_alternative<Experts>(it.kind); });
   const bool is_at_limit = program.data.mode == program::Data::Mode::magnitude;
-  if (depends || is_at_limit || program::has<CallModule>(program.body) || changes_weights(program))
+  if (depends || is_at_limit || has_rounded_mean(program) ||
+      program::has<CallModule>(program.body) || changes_weights(program))
     return std::nullopt;
   constexpr int kStages = 4;
   for (int i = 1; i < kStages; ++i) {

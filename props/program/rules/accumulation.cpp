@@ -1,4 +1,5 @@
 // Steps, boundaries, and gradients that go.
+#include <algorithm>
 #include <cmath>
 
 #include "props/program/model_traits.h"
@@ -35,14 +36,18 @@ bool lacks_gradient(const State& state, const std::string& name, const EngineSta
 }
 
 // They came in forward, and only the backward of that forward reduces them.
-bool has_tile_gradients(const State& state, const EngineState& engine) {
-  return engine.tiled && !state.graphs.at(*engine.tiled).flow->tiled.empty();
+bool has_tile_gradients(const State& state, const std::string& name, const EngineState& engine) {
+  const std::set<std::string> reduced = trained_weights(state.model(name));
+  return std::ranges::any_of(state.graphs.at(*engine.tiled).flow->tiled,
+                             [&](const std::string& weight) { return reduced.contains(weight); });
 }
 
-std::string step_problem(const State& state, const EngineState& engine) {
+std::string step_problem(const State& state, const std::string& name, const EngineState& engine) {
   const bool is_boundary = state.steps_model(engine);
   return first_broken(
       {{state.is_in(FrameKind::forward_hook), "a step in the middle of a forward"},
+       {engine.tiled && !has_tile_gradients(state, name, engine),
+        "a step before the backward of tiles whose weights have no elements or no group"},
        {!engine.frozen.empty(), "a step while a module is frozen"},
        {is_boundary && engine.window.has_local, "a step with gradients that nothing has reduced"},
        {is_boundary && !engine.gathered.empty() && engine.has_changed_weights,
@@ -78,8 +83,9 @@ Verdict check(Walk& walk, const Step& step) {
   const auto is_inside = is_in_backward_of(state, step.engine);
   if (!is_inside) return tl::unexpected(is_inside.error());
   if (*is_inside) return refused_with(EngineErrorId::incomplete_backward);
-  if (const std::string why = step_problem(state, engine); !why.empty()) return no_sense(why);
-  if (has_tile_gradients(state, engine)) return refused_with(EngineErrorId::incomplete_backward);
+  if (const std::string why = step_problem(state, step.engine, engine); !why.empty())
+    return no_sense(why);
+  if (engine.tiled) return refused_with(EngineErrorId::incomplete_backward);
   if (state.steps_model(engine)) return take_boundary_step(state, step.engine, engine);
   ++engine.micro_steps;
   engine.has_forwarded = false;
