@@ -89,23 +89,16 @@ void EagerFallback::release_gathered() {
 bool EagerFallback::keeps(PartitionedParameter& parameter, bool has_been_updated) {
   if (context_.fallback_rule != FallbackRule::per_graph || !has_claim(parameter)) {
     tracked_.erase(parameter.id());
-    deferred_.erase(parameter.id());
     parameter.set_owner(nullptr);
     return false;
   }
-  if (has_been_updated) deferred_.insert(parameter.id());
+  if (has_been_updated) parameter.take_slice(Span::of(parameter.parameter().tensor));
   return true;
-}
-
-void EagerFallback::write_update(PartitionedParameter& parameter) {
-  if (deferred_.erase(parameter.id()) > 0)
-    parameter.take_slice(Span::of(parameter.parameter().tensor));
 }
 
 void EagerFallback::forget(PartitionedParameter& parameter) {
   tracked_.erase(parameter.id());
   current_.erase(parameter.id());
-  deferred_.erase(parameter.id());
   for (auto& [graph, claimed] : claims_) claimed.erase(parameter.id());
 }
 
@@ -142,7 +135,7 @@ void EagerFallback::release_unowned() {
 void EagerFallback::partition(PartitionedParameter& parameter) {
   if (!parameter.is_available() || parameter.is_persistent()) return;
   report("fallback.release", next_graph_, {parameter.id()});
-  gatherer_.partition(parameter, deferred_.erase(parameter.id()) > 0);
+  gatherer_.partition(parameter);
 }
 
 void EagerFallback::report(const char* method, Graph graph,

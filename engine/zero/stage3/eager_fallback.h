@@ -39,10 +39,9 @@ class EagerFallback final : public ParameterClaims {
   // The user gives up every forward that has had no backward yet.
   void release_gathered();
 
-  // A user's context ends: whether the parameter must stay for a graph. Its changes reach the
-  // slice when it is released.
+  // A user's context ends: whether the parameter must stay for a graph. The slice takes its changes
+  // at once, where upstream's takes them when it is released: a checkpoint in between has them.
   bool keeps(PartitionedParameter& parameter, bool has_been_updated) override;
-  void write_update(PartitionedParameter& parameter) override;
   void forget(PartitionedParameter& parameter) override;
 
   // What it has gathered so far, ever; of those, how many are tracked now.
@@ -65,7 +64,6 @@ class EagerFallback final : public ParameterClaims {
   std::set<ParamId> current_;                  // read in the running forward
   std::map<Graph, std::set<ParamId>> claims_;  // of the outstanding graphs
   std::set<Graph> started_;                    // of those: their backward began
-  std::set<ParamId> deferred_;                 // with changes that the slice lacks
   std::vector<ParamId> suppressed_;
   Graph next_graph_ = 0;
   std::int64_t gathers_ = 0;

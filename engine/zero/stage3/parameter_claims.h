@@ -8,10 +8,8 @@ class PartitionedParameter;
 class ParameterClaims {
  public:
   virtual ~ParameterClaims() = default;
-  // Whether it has to stay whole; `has_been_updated`: with changes that its slice lacks.
+  // Whether it has to stay whole; then its slice takes the changes over, if it has been updated.
   virtual bool keeps(PartitionedParameter& parameter, bool has_been_updated) = 0;
-  // Its slice takes over the changes that it lacks, of a parameter that is whole.
-  virtual void write_update(PartitionedParameter& parameter) = 0;
   // Another owner has it from now on, or it has no owner.
   virtual void forget(PartitionedParameter& parameter) = 0;
 };

@@ -144,7 +144,6 @@ void ParameterCoordinator::release_and_reset_all() {
   if (!context_.upstream.abort_leaks_state) active_.clear();
   for (PartitionedParameter& parameter : gatherer_.parameters()) {
     parameter.clear_uses();
-    if (parameter.owner() && parameter.is_available()) parameter.owner()->write_update(parameter);
     if (parameter.is_available()) gatherer_.partition(parameter);
     if (!parameter.is_partitioned())
       throw EngineError(EngineErrorId::parameter_not_released,
