@@ -199,7 +199,10 @@ void ProgramRun::dump(std::string_view role, std::string_view name, const Tensor
 }
 
 Recording ProgramRun::finish() {
-  for (const auto& [name, leaf] : leaves_) dump("grad", name, leaf.grad());
+  for (const auto& [name, leaf] : leaves_) {
+    dump("grad", name, leaf.grad());
+    leaf.set_grad({});  // one with a graph owns its leaf, as in PyTorch
+  }
   return std::move(recording_);
 }
 
