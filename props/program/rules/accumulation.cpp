@@ -44,7 +44,7 @@ std::string step_problem(const State& state, const EngineState& engine) {
   return first_broken(
       {{state.is_in(FrameKind::forward_hook), "a step in the middle of a forward"},
        {!engine.frozen.empty(), "a step while a module is frozen"},
-       {is_boundary && engine.window.has_local, "a step with gradients that nothing has reduced"},
+       {is_boundary && engine.window.has_local, "a step with gradients that are not reduced"},
        {is_boundary && !engine.gathered.empty() && engine.has_changed_weights,
         "a step in a context whose changes it would lose"}});
 }
