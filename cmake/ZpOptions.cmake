@@ -6,7 +6,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
-# ccache accepts a precompiled header only when told that macros before it make no difference.
+# ccache accepts a precompiled header only with the word that macros before it make no difference.
 find_program(ZP_CCACHE ccache)
 if(ZP_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER

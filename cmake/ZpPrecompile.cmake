@@ -1,4 +1,4 @@
-# Precompiled headers: a build from nothing spends much of its time in the headers of the standard
+# Precompiled headers: a whole build spends much of its time in the headers of the standard
 # library and of GoogleTest. Each set is compiled once, and every target of the same flags reuses it.
 option(ZP_PRECOMPILE "Precompile the headers that most sources include" ON)
 

@@ -1,5 +1,5 @@
 # Unity builds: a batch of a folder's sources is one unit, which reads their headers once: half the
-# time of a build from nothing. Names in anonymous namespaces are told apart within a folder.
+# time of a whole build. Names in anonymous namespaces are unique in a folder.
 # -DCMAKE_UNITY_BUILD=OFF compiles each source alone, as ./zp tidy does.
 option(CMAKE_UNITY_BUILD "Compile the sources of a folder in batches" ON)
 set(ZP_UNITY_BATCH 12 CACHE STRING "Sources of one batch at the most")

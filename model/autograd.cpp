@@ -205,9 +205,9 @@ std::vector<std::exception_ptr> Autograd::backward_together(
   return errors;
 }
 
-void Autograd::set_scheduling(Chooser& chooser, OrderModel latitude) {
+void Autograd::set_scheduling(Chooser& chooser, OrderModel order_model) {
   chooser_ = &chooser;
-  latitude_ = latitude;
+  order_model_ = order_model;
 }
 
 bool Autograd::set_multithreading_enabled(bool is_enabled) {

@@ -105,7 +105,7 @@ GradThread& Autograd::next_thread(GradThread& driver) {
 // In the wide order model any ready node of the innermost task may come next (rule R2 stands).
 NodeTask Autograd::pop(GradThread& worker) {
   GradThread::Queue& queue = *worker.queue;
-  if (latitude_ == OrderModel::faithful || queue.size() < 2) return queue.pop();
+  if (order_model_ == OrderModel::faithful || queue.size() < 2) return queue.pop();
   const NodeTask& top = queue.top();
   const auto task = top.task.lock();
   if (!task) return queue.pop();

@@ -43,7 +43,7 @@ Result<Poset> Poset::make(std::vector<ElementSet> predecessors) {
   while (const ElementSet ready = poset.minimal_after(done)) done |= ready;
   if (done == poset.all()) return poset;
   return fail(ErrorCode::usage,
-              fmt::format("element {} of a partial order lies on or behind a cycle: correct the "
+              fmt::format("element {} of a partial order lies on or after a cycle: correct the "
                           "order",
                           first_element(poset.all() & ~done)));
 }

@@ -37,7 +37,7 @@ Result<TaskGraph> TaskGraph::make(const GraphSnapshot& snapshot) {
   const std::size_t reached = graph.count_dependencies();
   const std::vector<TaskNode> order = graph.topological_order();
   if (order.size() != reached)
-    return damaged(snapshot, fmt::format("{} of its {} reachable nodes lie on or behind a cycle",
+    return damaged(snapshot, fmt::format("{} of its {} reachable nodes lie on or after a cycle",
                                          reached - order.size(), reached));
   graph.decide_fates(order, *is_input, snapshot.accumulate);
   return graph;

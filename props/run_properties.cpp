@@ -61,7 +61,7 @@ constexpr std::array kRunProperties = {
         "for none that it has only just queued",
         "bug catalogue G03", Expectation::always, kTrainOnly},
     Property{"record.whole", "R21", "I10",
-             "events tell the outcome of each step, what an engine does around each forward and "
+             "events report the outcome of each step, what an engine does around each forward and "
              "backward, and the end of what begins",
              "hooktrace 3", Expectation::always, kTrainOnly},
 };

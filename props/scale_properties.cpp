@@ -147,7 +147,7 @@ class DynamicScaleFollowsRule final : public Monitor {
     if (fact.has_raised) return;
     report(place(*fact.event),
            fmt::format("the step of {} that ended at lc {} overflowed at the minimum loss scale "
-                       "and raised nothing",
+                       "without an exception",
                        engine_name(fact.engine), fact.event->lc));
   }
 

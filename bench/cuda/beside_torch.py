@@ -201,8 +201,8 @@ def main():
     if options.gpus > 1:
         rows += our_rows(options, "no collectives", [max(options.lengths)], ["--no-collectives"], (True,))
     results = run_torch(options, out)
-    behind = (options.lengths, (False, True)) if options.gpus == 1 else ([max(options.lengths)], (True,))
-    rows += torch_rows(results, options.gpus) + our_rows(options, "behind", behind[0], graphs=behind[1])
+    after = (options.lengths, (False, True)) if options.gpus == 1 else ([max(options.lengths)], (True,))
+    rows += torch_rows(results, options.gpus) + our_rows(options, "after", after[0], graphs=after[1])
     show(rows, floors(results))
     if options.gpus > 1:
         print("\n".join(demands(rows, results, options.gpus)))

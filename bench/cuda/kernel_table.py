@@ -72,11 +72,11 @@ def main():
         kind_launches[kind_of(name)] += launches[name]
     scale = 1e6 * count
     busy = union_ns([(max(row[0], begin), row[1]) for row in window])
-    print(f"{count} iterations of {(end - begin) / scale:.3f} ms; nothing ran for {(end - begin - busy) / scale:.3f} ms of each")
+    print(f"{count} iterations of {(end - begin) / scale:.3f} ms; the device was idle for {(end - begin - busy) / scale:.3f} ms of each")
     spans = {is_nccl: [(max(row[0], begin), row[1]) for row in window if (kind_of(row[3]) == "nccl") == is_nccl]
              for is_nccl in (False, True)}
     if spans[True]:
-        print(f"NCCL ran for {union_ns(spans[True]) / scale:.3f} ms, of which nothing else ran for {(busy - union_ns(spans[False])) / scale:.3f}")
+        print(f"NCCL ran for {union_ns(spans[True]) / scale:.3f} ms, alone for {(busy - union_ns(spans[False])) / scale:.3f}")
     for kind, ns in by_kind.most_common():
         print(f"{ns / scale:8.3f} ms {kind_launches[kind] / count:7.1f} launches  {kind}")
     print("kernels:")

@@ -120,7 +120,7 @@ Result<void> take_findings(const ExplorationReport& report, const ExportTargetOp
                 fmt::format("export: --property {}: {} does not break it under {} in PyTorch's "
                             "order; it breaks: {}",
                             options.property, report.options.scenario, report.options.policy,
-                            report.findings.empty() ? "nothing" : falsified_numbers(report)));
+                            report.findings.empty() ? "no property" : falsified_numbers(report)));
   if (options.minimizes && !wanted.empty()) take_minimized(report, wanted, target);
   target.claims = claims_of(target.scenario, report.options);
   if (!options.property.empty())

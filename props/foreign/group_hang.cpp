@@ -181,7 +181,7 @@ DumpFinding GroupHang::together(const Views& waiting, const DumpedCollective& on
   found.ranks = ranks_of(waiting);
   if (found.last_common && found.last_common->text.starts_with(found.collective))
     found.last_common.reset();  // it is the one that does not complete
-  found.what = fmt::format("{} in {} and none of them completes it",
+  found.what = fmt::format("{} in {} and no rank completes it",
                            ranks_with_verb(found.ranks, "is", "are"), place_words(one));
   found.what +=
       group_.without_file.empty() ? std::string("; no rank left it out") : without_file_words();

@@ -94,7 +94,7 @@ std::string activity_text(const Activity& activity) {
     rows.push_back({std::string(checker.name), std::to_string(activity.of(checker.name)),
                     activity.share(checker.name), std::string(checker.sentence)});
   }
-  return table_text(rows) + fmt::format("{} checkers, {} of which judged nothing in {} cases\n",
+  return table_text(rows) + fmt::format("{} checkers, {} of which had no case to judge among {}\n",
                                         rows.size(), idle, activity.cases);
 }
 

@@ -58,7 +58,7 @@ void OverlapJudge::see_gathers(const Access& access) {
   const auto known = made_.find(storage);
   if (known == made_.end()) return;
   if (now - known->second >= kPartsOfGather && finding_.empty())
-    finding_ = "a gather was put together once more, behind what was gathered ahead since";
+    finding_ = "a gather was put together once more, after gathers that were issued ahead since";
 }
 
 void OverlapJudge::on_record(StreamId stream, StreamEvent event) {
@@ -75,7 +75,7 @@ void OverlapJudge::judge_ahead(StreamId stream) {
   const auto at = static_cast<std::size_t>(stream.value);
   const std::int64_t ahead = clocks_[at][at] - host_[at];
   if (ahead > ahead_max_ && finding_.empty())
-    finding_ = fmt::format("the host queued {} reductions and waited for none of them", ahead);
+    finding_ = fmt::format("the host queued {} reductions without a wait for any of them", ahead);
 }
 
 // Several reductions of stage 3 may be on the way.
@@ -100,8 +100,9 @@ void OverlapJudge::on_wait(StreamId stream, StreamEvent event) {
     const std::int64_t now = clock[kGathers.value];
     if (stream == kCompute && now > before && now > host_[kGathers.value]) gathered_.push_back(now);
     if (gathered_.size() > gathers_max_ && is_gather_judged_ && finding_.empty())
-      finding_ = fmt::format("the computation waits for {} gathers, and the host for none of them",
-                             gathered_.size());
+      finding_ =
+          fmt::format("the computation waits for {} gathers, and the host waits for no gather",
+                      gathered_.size());
   }
   const auto at = ends_.find(event);
   if (!is_judged_ || stream != kCompute || at == ends_.end() || at->second <= known_) return;

@@ -71,7 +71,7 @@ void EngineTarget::save(std::size_t engine, const Save& save, Observations& seen
   if (!is_same(kept.tagged, after.tagged) || !is_same(kept.latest, after.latest))
     throw std::runtime_error("a save that failed has changed what was saved before");
   if (is_first_rank() && has_leftovers(*options_.files, folder(engine)))
-    throw std::runtime_error("a save that failed has left files behind");
+    throw std::runtime_error("a save that failed has left temporary files");
   throw UsageError(saved.error().text);
 }
 

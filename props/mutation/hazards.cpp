@@ -27,7 +27,7 @@ std::string_view reason_of(Quirk quirk) {
     case Quirk::h18_no_sequence_correction:
       return "what every row is compared with has it, too";
     case Quirk::h20_any_forward_resets_step:
-      return "the policy is so by itself, and nothing depends on it";
+      return "the policy is so by itself, and no result depends on it";
     case Quirk::h23_stale_callback_flag_retained:
       return "of proposal X2, which is a policy of its own";
     case Quirk::h25_counts_idle_leaf_modules:

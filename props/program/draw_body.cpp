@@ -75,7 +75,7 @@ class BodyDraw {
   }
 
   bool draw_aside(const std::string& engine, Position position) {
-    const Source::Scope scope(source_, "aside");
+    const Source::Scope scope(source_, "between_trainings");
     const std::size_t index = source_.weighted(weights_for(engine, position));
     if (index > 0) make(index - 1);
     return index > 0;

@@ -149,7 +149,7 @@ Result<WalkedRecording> walk_recording(const std::string& path) {
   WalkedRecording walked;
   const World& world = reading.world();
   if (world.config.stage < 0) walked.reason = "the header has no stage";
-  if (reading.engines() > 1) walked.reason = "events of several engines are not told apart";
+  if (reading.engines() > 1) walked.reason = "events of several engines cannot be distinguished";
   if (!walked.reason.empty()) return walked;
   walked.is_walked = true;
   Walker walker(names, {world});

@@ -317,7 +317,7 @@ void Residency::see_forward(const HookEvent& event) {
   }
   if (expected_module_ == *module && is_judging(event))
     ledger_.find(Rule::module_fetched, event.lc,
-                 fmt::format("{} runs and fetches nothing", world_.modules[*module].name));
+                 fmt::format("{} runs without a fetch", world_.modules[*module].name));
   expected_module_.reset();
 }
 
@@ -364,7 +364,7 @@ std::int64_t Residency::sum(const std::set<Id>& ids) const {
 std::string Residency::list(const std::set<Id>& ids) const {
   std::vector<std::string_view> names;
   for (const Id id : ids) names.push_back(parameter(id).name);
-  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
+  return names.empty() ? "no parameter" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace zeroproof::reference

@@ -74,7 +74,7 @@ void StepLog::judge(const HookEvent& event, bool is_applied) {
   });
   const std::vector<Gather> expected = is_applied ? gathers() : std::vector<Gather>();
   const auto describe = [](const std::vector<Gather>& them) {
-    if (them.empty()) return std::string("nothing");
+    if (them.empty()) return std::string("no piece");
     return fmt::format("{} pieces that begin with a {} of {} bytes", them.size(),
                        them.front().operation, them.front().bytes);
   };

@@ -43,7 +43,7 @@ bool is_return(const ManagerEntry& entry) {
 }
 
 std::string_view text_of(std::optional<bool> value) {
-  if (!value) return "nothing";
+  if (!value) return "no value";
   return *value ? "true" : "false";
 }
 

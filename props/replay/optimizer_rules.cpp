@@ -113,7 +113,7 @@ void OptimizerRules::find_other_parameters() {
     if (trains || unheld.empty()) continue;
     findings_.find(
         {.kind = "optimizer.holds_other_parameters",
-         .what = fmt::format("{} {} stepped {} times, and none of its {} parameters ever got a "
+         .what = fmt::format("{} {} stepped {} times, but not one of its {} parameters got a "
                              "gradient; {} get gradients and are in no optimizer",
                              record->second.class_name, id, optimizer.steps,
                              static_cast<std::int64_t>(params.size()) + record->second.unknown,

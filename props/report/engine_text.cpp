@@ -77,7 +77,7 @@ std::string finding_text(const EngineFinding& finding, const Palette& palette) {
       fmt::format("  minimised in {} runs to {}\n", finding.runs, settings_text(finding.minimized));
   text += fmt::format("  {} events, {} choices, of which {} are not the first option{}\n",
                       finding.events, finding.minimized.choices.size(), finding.decisions,
-                      finding.is_minimal ? "; none of those can be dropped" : "");
+                      finding.is_minimal ? "; each of those is needed" : "");
   return text;
 }
 

@@ -77,7 +77,7 @@ struct Totals {
     std::string text;
     for (const auto& [count, what] : kinds)
       if (count > 0) text += (text.empty() ? "" : ", ") + counted(count, what);
-    return text.empty() ? "nothing to compare" : text;
+    return text.empty() ? "no event to compare" : text;
   }
 
   std::string properties_text() const {

@@ -15,7 +15,7 @@ namespace {
 constexpr int kMargin = 18;
 constexpr int kClock = 46;  // columns of the logical clock
 constexpr int kRow = 22;
-constexpr int kToldRow = 17;
+constexpr int kSentenceRow = 17;
 constexpr int kIndent = 15;
 constexpr int kLaneMin = 190;
 constexpr int kWordsMax = 56;  // letters of an event; a longer text would push other lanes away
@@ -167,7 +167,7 @@ class Chart {
       row.y = y;
       y += kRow;
       for (const PictureFinding* finding : row.findings) {
-        y += static_cast<int>(told(*finding).size()) * kToldRow + 8;
+        y += static_cast<int>(sentence_lines(*finding).size()) * kSentenceRow + 8;
       }
       for (const std::uint32_t event : row.events) y_of_[event] = row.y;
     }
@@ -178,7 +178,7 @@ class Chart {
     return static_cast<std::size_t>(static_cast<double>(width_ - 2 * kMargin) / letter);
   }
 
-  std::vector<std::string> told(const PictureFinding& finding) const {
+  std::vector<std::string> sentence_lines(const PictureFinding& finding) const {
     const bool has_number = !finding.id.starts_with(finding.number);
     const std::string text =
         fmt::format("{}{}: {}", has_number ? finding.number + " " : "", finding.id, finding.text);
@@ -253,7 +253,7 @@ class Chart {
     const bool is_latent = std::all_of(row.findings.begin(), row.findings.end(),
                                        [](const auto* one) { return one->is_latent; });
     const std::string_view style = row.findings.empty() ? "" : is_latent ? "latent" : "bad";
-    if (!style.empty()) draw_told(row, style);
+    if (!style.empty()) draw_sentences(row, style);
     put_text("clock", kMargin + kClock, row.y + 4,
              std::to_string(picture_.events[row.events.front()].lc));
     for (const std::uint32_t event : row.events) draw_event(event, style);
@@ -270,18 +270,18 @@ class Chart {
     put_text(style, x + 13, y + 4, words(event));
   }
 
-  void draw_told(const Row& row, std::string_view style) {
+  void draw_sentences(const Row& row, std::string_view style) {
     int height = kRow;
     for (const PictureFinding* finding : row.findings)
-      height += static_cast<int>(told(*finding).size()) * kToldRow + 8;
+      height += static_cast<int>(sentence_lines(*finding).size()) * kSentenceRow + 8;
     put("<rect class=\"{}-row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"7\"/>\n", style,
         kMargin - 8, row.y - 11, width_ - 2 * kMargin + 16, height);
     int y = row.y + kRow;
     for (const PictureFinding* finding : row.findings) {
-      for (const std::string& line : told(*finding)) {
-        put_text(fmt::format("told {}", finding->is_latent ? "latent" : "bad"),
+      for (const std::string& line : sentence_lines(*finding)) {
+        put_text(fmt::format("sentence {}", finding->is_latent ? "latent" : "bad"),
                  kMargin + kClock + 9, y, line);
-        y += kToldRow;
+        y += kSentenceRow;
       }
       y += 8;
     }

@@ -10,12 +10,14 @@
 #include <set>
 
 #include "props/exploration_status.h"
+#include "props/registry.h"
 #include "props/report/html.h"
 #include "props/report/page/report_page.h"
 #include "props/report/picture/pictures.h"
 #include "props/report/replay_findings.h"
 #include "props/report/svg.h"
 #include "props/report/text.h"
+#include "props/report/verify_parts.h"
 #include "props/report/verify_report.h"
 #include "props/report/web_files.h"
 
@@ -98,11 +100,10 @@ class Index {
     };
     add("The first cause", first_cause());
     add("Parts", parts());
-    for (const ExplorationTable& table : report_.upstream)
-      if (!table.empty())
-        add("Falsified properties: " + page_settings(table.front().options), upstream_table(table));
-    add("The rules", legend());
     add("exact did not hold", exact_failures());
+    add("Properties that upstream breaks", legend());
+    for (const ExplorationTable& table : report_.upstream)
+      if (!table.empty()) add("Hook policies " + order_words(table), upstream_table(table));
     add("Traces with findings", traces_table());
     add("For other tools", files());
     pages_.insert(pages_.begin(), {"index.html", report_page(frame)});
@@ -124,7 +125,10 @@ class Index {
   void add_traces() {
     for (const TraceReplay& trace : report_.replay.traces) {
       if (trace.is_ok()) continue;
-      const auto picture = trace_picture({trace.path}, findings_of(trace), {});
+      const LocatedFindings findings = findings_of(trace);
+      for (const LocatedFinding& finding : findings)
+        if (const Property* broken = find_property(finding.number)) properties_.insert(broken);
+      const auto picture = trace_picture({trace.path}, findings, {});
       if (!picture) continue;
       std::string name = std::filesystem::path(trace.path).filename().string();
       name = name.substr(0, name.find('.'));
@@ -147,9 +151,15 @@ class Index {
             .asked = fmt::format("zeroproof verify{} --seed {}",
                                  report_.options.is_quick ? " --quick" : "", report_.options.seed),
             .verdict = verdict,
-            .mood = is_good ? ReportMood::good : ReportMood::bad,
-            .summary = fmt::format("seed {}{}", report_.options.seed,
-                                   report_.options.is_quick ? ", quick" : "")};
+            .mood = mood_of(is_good),
+            .summary = summary()};
+  }
+
+  std::string summary() const {
+    const std::vector<VerifyPart> all = verify_parts(report_);
+    const auto good = std::ranges::count_if(all, &VerifyPart::is_good);
+    return fmt::format("{} of {} parts hold{}", good, all.size(),
+                       report_.options.is_quick ? ", each on a small sample" : "");
   }
 
   // The first thing that makes it fail.
@@ -164,42 +174,29 @@ class Index {
         escaped(first.reproduce));
   }
 
-  // The lines of the page for the terminal, so that the two cannot differ: a verdict in its first
-  // columns, then the part; indented lines are about the part above.
   std::string parts() const {
-    constexpr std::size_t kVerdict = 11;
     std::string rows;
-    for (const std::string& line : split(verify_parts_text(report_))) {
-      if (line.starts_with("    ")) {
+    for (const VerifyPart& part : verify_parts(report_)) {
+      rows += fmt::format("<tr><td>{}</td><td><b>{}</b></td><td>{}</td></tr>\n",
+                          html_chip(part.verdict, mood_of(part.is_good())), escaped(part.name),
+                          escaped(part.text));
+      for (const std::string& failure : part.failures)
         rows += fmt::format("<tr><td></td><td colspan=\"2\"><code>{}</code></td></tr>\n",
-                            escaped(line.substr(4)));
-        continue;
-      }
-      const std::string verdict = trimmed(line.substr(0, kVerdict));
-      const std::string rest = line.size() > kVerdict ? line.substr(kVerdict) : "";
-      const std::size_t name = std::min(rest.find(' '), rest.size());
-      const bool is_good = verdict == "held" || verdict == "caught";
-      rows += fmt::format(
-          "<tr><td><span class=\"chip {}\">{}</span></td><td><b>{}</b></td><td>{}</td></tr>\n",
-          is_good ? "good" : "bad", escaped(verdict), escaped(rest.substr(0, name)),
-          escaped(trimmed(rest.substr(name))));
+                            escaped(failure));
     }
-    return "<div class=\"card\"><table>\n" + rows + "</table></div>\n";
+    return "<div class=\"card parts\"><table>\n" + rows + "</table></div>\n";
   }
 
-  static std::vector<std::string> split(const std::string& text) {
-    std::vector<std::string> lines;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      lines.push_back(text.substr(at, end - at));
-      at = end + 1;
-    }
-    return lines;
-  }
+  static ReportMood mood_of(bool is_good) { return is_good ? ReportMood::good : ReportMood::bad; }
 
-  static std::string trimmed(const std::string& text) {
-    const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
-    return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+  // "in PyTorch's order, with the final callback"
+  static std::string order_words(const ExplorationTable& table) {
+    const ExplorationOptions& options = table.front().options;
+    return fmt::format("{}, {}",
+                       options.order_model == OrderModel::faithful ? "in PyTorch's order"
+                                                                   : "in any topological order",
+                       options.mode == PolicyMode::count_fallback ? "without a callback"
+                                                                  : "with the final callback");
   }
 
   // Scenarios down, policies across, ours last where it was explored in the same way.
@@ -228,7 +225,10 @@ class Index {
     rows += "</tr>\n";
     for (const ExplorationReport* scenario : scenarios)
       rows += table_row(*scenario, cells, policies);
-    return "<div class=\"card\"><table>\n" + rows + "</table></div>\n";
+    return fmt::format(
+        "<p class=\"faint\">{}. A number is a property that the policy breaks, and leads to its "
+        "shortest order.</p>\n<div class=\"card\"><table>\n{}</table></div>\n",
+        escaped(page_settings(setup)), rows);
   }
 
   static std::string table_row(
@@ -268,14 +268,24 @@ class Index {
     return "<div class=\"card\"><table>\n" + rows + "</table></div>\n";
   }
 
+  // P4 before P11.
+  using Numbers = std::set<std::pair<std::size_t, std::string>>;
+
+  static std::string joined(const Numbers& numbers) {
+    std::string text;
+    for (const auto& [size, number] : numbers) text += (text.empty() ? "" : " ") + number;
+    return text;
+  }
+
   std::string traces_table() const {
     std::string rows;
     for (const TraceReplay& trace : report_.replay.traces) {
       if (trace.is_ok()) continue;
-      std::set<std::string> numbers;
+      Numbers numbers;
       for (const LocatedFinding& finding : findings_of(trace)) {
         if (finding.level != FindingLevel::error) continue;
-        numbers.insert(finding.number.empty() ? finding.rule : finding.number);
+        const std::string& rule = finding.number.empty() ? finding.rule : finding.number;
+        numbers.emplace(rule.size(), rule);
       }
       const auto page = page_of_trace_.find(trace.path);
       const std::string name = escaped(std::filesystem::path(trace.path).filename().string());
@@ -284,14 +294,14 @@ class Index {
                       page == page_of_trace_.end()
                           ? name
                           : fmt::format("<a href=\"{}\">{}</a>", escaped(page->second), name),
-                      fmt::join(numbers, " "), escaped(trace.path));
+                      joined(numbers), escaped(trace.path));
     }
     if (rows.empty()) return "";
     return "<p class=\"faint\">Upstream's known defects, as "
            "recorded; a "
            "new one, or one that vanishes, fails the part <b>replay</b>.</p>\n<div "
            "class=\"card\"><table>\n"
-           "<tr><th>trace</th><th>rules</th><th>again</th></tr>\n" +
+           "<tr><th>trace</th><th>properties</th><th>again</th></tr>\n" +
            rows + "</table></div>\n";
   }
 
@@ -311,46 +321,6 @@ class Index {
 
 std::vector<ReportPage> verify_pages(const VerifyReport& report) {
   return Index(report).pages();
-}
-
-LocatedFindings located_findings(const VerifyReport& report) {
-  LocatedFindings findings;
-  const auto add = [&](std::string rule, std::string statement,
-                       const std::string& text) -> LocatedFinding& {
-    return findings.emplace_back(LocatedFinding{.rule = std::move(rule),
-                                                .statement = std::move(statement),
-                                                .text = text,
-                                                .reproduce = "verify"});
-  };
-  for (const std::string& line : report.unexpected) {
-    add("verify.replay", "bundled traces show their known findings and no other", line).file =
-        report.options.traces_folder + "/expected.json";
-  }
-  for (const ConformReport* conform : {&report.conform, &report.deepspeed}) {
-    for (const ConformOutcome& one : conform->outcomes) {
-      if (one.status == ConformStatus::agreed || one.status == ConformStatus::explained) continue;
-      LocatedFinding& added =
-          add("verify.conform", "our run agrees with the recorded one", one.detail);
-      added.file = one.path;
-      added.subject = one.program;
-      added.reproduce = "conform " + one.path;
-    }
-  }
-  for (const train::TrainReport& one : report.training.cells) {
-    if (!one.is_bad()) continue;
-    const bool has_error = !one.error.empty();
-    LocatedFinding& added =
-        add("verify.train", "the engine equals the unsharded baseline and breaks no property",
-            has_error ? one.error : one.properties->falsified.front().text);
-    added.subject = "train " + train::flags_of(one.cell);
-    added.reproduce = added.subject + " --check-properties";
-  }
-  for (LocatedFinding& one : located_findings(report.exact)) findings.push_back(std::move(one));
-  for (const std::string& policy : report.not_caught) {
-    add("verify.upstream", "exploring an upstream policy rediscovers its hazards",
-        "nothing was found under " + policy);
-  }
-  return findings;
 }
 
 }  // namespace zeroproof

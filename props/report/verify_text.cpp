@@ -140,7 +140,8 @@ std::string upstream_part(const VerifyReport& report, const PageStyle& style) {
       report.has_rediscovered() ? style.palette.good("caught   ") : style.palette.bad("MISSED   "),
       findings);
   for (const std::string& policy : report.not_caught) {
-    text += fmt::format("    {} nothing was found under {}\n", style.palette.bad("MISSED"), policy);
+    text += fmt::format("    {} no property was falsified under {}\n", style.palette.bad("MISSED"),
+                        policy);
   }
   return text;
 }

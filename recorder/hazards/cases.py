@@ -124,7 +124,7 @@ def report(found, header, options):
         path.write_text("\n".join([header, *map(str, found)]) + "\n")
         return 1 if bad else 0
     if not path.is_file():
-        print(f"no table {path.name}: nothing to compare with", file=sys.stderr)
+        print(f"no table {path.name}: no outcome to compare with", file=sys.stderr)
         return 1 if bad else 0
     is_whole = not options.names and bool(options.zeroproof)
     changes = differences(read_cases(path), found, is_whole)

@@ -76,7 +76,7 @@ class NoneGrad(torch.autograd.Function):
 @program(
     "P55_undefined_grad",
     """Function(x, w) returns None for w: AccumulateGrad(w) still executes with an undefined
-    gradient: its tensor hook gets None, nothing accumulates, and (2.7 or newer) the post-
+    gradient: its tensor hook gets None, no gradient accumulates, and (2.7 or newer) the post-
     accumulate hook fires all the same with .grad still None; up to 2.6 it did not fire. The
     node posthook fires in both; _will_engine_execute_node says True""",
 )

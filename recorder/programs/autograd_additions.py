@@ -229,7 +229,7 @@ def ckpt_contexts(c):
 @program(
     "P104_ckpt_context_exceptions",
     """an exception of the body reaches the forward context's exit before the caller, innermost
-    region first; a context that stops it leaves nothing to return: RuntimeError; in a recompute
+    region first; a context that stops it leaves no value to return: RuntimeError; in a recompute
     it passes through the recompute's context, or ends as an incomplete recompute""",
     since=(2, 13),
 )
@@ -278,7 +278,7 @@ class NoGradients(torch.autograd.Function):
 @program(
     "P105_undefined_everywhere",
     """undefined gradients go on: hooks of tensors, nodes and leaves run and see None; a leaf's
-    gradient stays as it was; a posthook that returns Nones makes them; behind the identity of a
+    gradient stays as it was; a posthook that returns Nones makes them; after the identity of a
     module's backward hooks they become zeros""",
 )
 def undefined_everywhere(c):

@@ -26,7 +26,7 @@ def p78(c):
 @program(
     "P79_backward_inputs_nonleaf",
     """the same graph with loss.backward(inputs=[h]): h retains its gradient (after the tensor
-    hook), its node is marked needed and executes (node hooks fire) but nothing below it runs""",
+    hook), its node is marked needed and executes (node hooks fire) but no node below it runs""",
 )
 def p79(c):
     m = c.watch(c.model(l1=c.lin(4, 5), l2=c.lin(5, 2)))

@@ -163,7 +163,7 @@ def p14(c):
 @program(
     "P15_autograd_grad",
     """torch.autograd.grad(loss, [l1.weight, l2.bias]): captured leaves run tensor hooks, never
-    accumulate; nothing fires for the other parameters""",
+    accumulate; no hook fires for the other parameters""",
 )
 def p15(c):
     m = c.watch(c.model(l1=c.lin(4, 5), l2=c.lin(5, 2)), th=True)
@@ -213,7 +213,7 @@ def p17(c):
 @program(
     "P18_detach_nograd",
     """h = l1(x); loss = sq(l2(tanh(h).detach())) + sq(l3(tanh(h))); l4 runs under no_grad: l4 gets
-    nothing""",
+    no gradient""",
 )
 def p18(c):
     m = c.watch(c.model(l1=c.lin(4, 4), l2=c.lin(4, 2), l3=c.lin(4, 2), l4=c.lin(4, 2)))

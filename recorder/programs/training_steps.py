@@ -7,7 +7,7 @@ from .registry import program, sq
 @program(
     "P96_zero_grad_between",
     """GAS-like sequence: backward, backward (accumulates in place), grads set to None, backward
-    (steals anew): marks tell whether the gradient tensor object survived""",
+    (steals again): marks show whether the gradient tensor object survived""",
 )
 def p96(c):
     m = c.watch(c.model(l=c.lin(4, 3, bias=False)))

@@ -11,7 +11,7 @@ PAGE = Path(__file__).with_name("results.md")
 
 def write(header, against, lines):
     """Replaces both sections."""
-    result = _differences(f"{header}, against {against or 'nothing: no release is known'}", lines)
+    result = _differences(f"{header}, against {against or 'no other release: none is known'}", lines)
     known = [read_digest(path_of(version)) for version in known_versions()]
     pairs = [
         _differences(f"{new.header}, against {old.header}", list(report(old, new)))

@@ -72,7 +72,7 @@ def _change(before, after):
         for name, value in after.items()
         if before.get(name) != value
     ]
-    return ", ".join(words) or "changes nothing"
+    return ", ".join(words) or "no change"
 
 
 def _step(before, after):

@@ -66,9 +66,9 @@ def _recover(folder: Path) -> int:
 
     spools = sorted(folder.glob(".*.spool"))
     for spool in spools:
-        print(f"recovered {recover(spool) or 'nothing'} from {spool.name}")
+        print(f"recovered {recover(spool) or 'no events'} from {spool.name}")
     if not spools:
-        print(f"{folder}: nothing to recover")
+        print(f"{folder}: no events to recover")
     return 0
 
 
@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="say whether trace files are sound")
     check.add_argument("paths", nargs="+", type=Path, metavar="FILE", help="files or folders")
     recover = commands.add_parser(
-        "recover", help="write what a job left behind that was killed together with its guardian"
+        "recover", help="write the events of a job that was killed together with its guardian"
     )
     recover.add_argument("folder", type=Path, metavar="DIR", help="what --out was")
     return parser

@@ -324,7 +324,7 @@ class Recorder:
             return
         path = self.session.path
         if path is None:
-            words = f"nothing recorded: the job made {self._counter.steps} optimizer steps, asked "
+            words = f"no events recorded: the job made {self._counter.steps} optimizer steps, asked "
             words += f"for were {self.options.steps}"
         else:
             words = f"{self.session.events} events in {path}"

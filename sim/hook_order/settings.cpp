@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 2> kOrders = {"any", "same"};
 constexpr std::array<std::string_view, 5> kDefects = {"none", "lost_wait", "lost_hook",
                                                       "split_task", "double_hook"};
 constexpr std::array<std::string_view, 5> kSentences = {
-    "nothing is wrong",
+    "the model has no defect",
     "streams do not wait for each other",
     "the last rank never fires its last hook",
     "the last rank fires its last hook in a graph task of its own, after the others",

@@ -292,7 +292,7 @@ void World::on_backward_done(std::uint32_t rank, std::uint32_t pass) {
   if (ranks_[rank]->is_window_right(pass + 1)) return;
   const bool is_early = !devices_[rank]->is_idle();
   violate(is_early ? Property::a3 : Property::a6,
-          fmt::format("rank {}: behind backward {} the window {}", rank, pass,
+          fmt::format("rank {}: after backward {} the window {}", rank, pass,
                       is_early ? "is read before it is reduced"
                                : "has not each contribution exactly once"));
 }

@@ -43,7 +43,7 @@ Obstacle obstacle_of(RankTask& task) {
     if (head.kind != StreamWork::Kind::wait) break;
     stream = streams.stream_of(head.event);
   }
-  return {"an event that nothing will reach", {}};
+  return {"an event that no stream will reach", {}};
 }
 
 // The first ranks found that wait for each other in a ring; empty for none.

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<std::string_view, kProperties> kNames = {"none", "A1", "A2", "A3", "A4", "A5"};
 constexpr std::array<std::string_view, kProperties> kStatements = {
-    "nothing is violated",
+    "no property is violated",
     "the epilogue runs exactly once a rank and pass",
     "no hook of a pass fires after its epilogue",
     "every bucket is reduced when the epilogue returns",

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 4> kOrders = {"any", "chain", "spine", "t
 constexpr std::array<std::string_view, 10> kDefects = {"none", "M1", "M2", "M3", "M4",
                                                        "M5",   "M6", "M7", "M8", "M9"};
 constexpr std::array<std::string_view, 10> kSentences = {
-    "nothing is wrong",
+    "the model has no defect",
     "the fallback counter counts only the hooks of the first phase",
     "the fallback counter does not look whether a callback is queued",
     "the callback is queued on the inner graph task, which ends early",

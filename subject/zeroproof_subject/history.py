@@ -108,7 +108,7 @@ class History:
         last = self.done[-1] if self.done and not self._is_refused(self.done[-1]) else None
         is_at_itself = last is not None and last.part.kind in ("backward", "zero_grad")
         kinds = kinds[:-1] if is_at_itself else kinds
-        return kinds[-1] if kinds else "nothing"
+        return kinds[-1] if kinds else "no event"
 
     @property
     def features(self) -> frozenset[str]:

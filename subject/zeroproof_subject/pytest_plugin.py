@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--zeroproof-engine",
         metavar="NAME",
-        help="ddp, fsdp2, deepspeed, or package.module:make of your own; without it nothing is run",
+        help="ddp, fsdp2, deepspeed, or package.module:make of your own; without it no engine is run",
     )
     group.addoption("--zeroproof-stage", metavar="N", help="deepspeed: short for a setting stage=N")
     group.addoption(

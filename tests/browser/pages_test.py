@@ -145,7 +145,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.text("#matches"), f"{self.browser.run('zeroproof.view.matches.indexOf(zeroproof.view.selected)') + 1} of {matches}")
         self.assertEqual(self.browser.run(f"zeroproof.picture.kind_of({second})"), "coll.issue")
         self.browser.run("zeroproof.search('no such word')")
-        self.assertEqual(self.text("#matches"), "nothing found")
+        self.assertEqual(self.text("#matches"), "no match")
 
     def test_filters_by_kind_and_rank(self):
         path = self.page("filter", self.trace("mlp__z3_fp32_w2_r0"), self.trace("mlp__z3_fp32_w2_r1"))

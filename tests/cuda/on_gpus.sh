@@ -13,7 +13,7 @@ here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 out=${OUT:-$PWD/out/gpu}
 mkdir -p "$out"
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
-((gpus > 0)) || { echo "no GPU: nothing was run"; exit 77; }
+((gpus > 0)) || { echo "no GPU: no check was run"; exit 77; }
 world=${WORLD:-$((gpus < 2 ? 1 : 2))}
 failed=0
 

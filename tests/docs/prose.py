@@ -1,19 +1,18 @@
-"""Counts what the style of pages, help and comments asks to leave out; prose_budget.json has the limits.
+"""Counts what the style of pages and messages asks to leave out; prose_budget.json has the limits.
 
 Words: names that were replaced and words with two meanings. Openings: sentences that begin with
 What, Where, Of. Long: sentences of more than 25 words, in the pages that a newcomer reads.
 `python3 tests/docs/prose.py` prints the counts, `--list FOLDER` each place, `--write` lowers limits.
 """
 
-import ast
 import glob
-import io
 import json
 import os
 import re
 import subprocess
 import sys
-import tokenize
+
+from prose_text import CODE, prose_of, sentences
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BUDGET = os.path.join(ROOT, "tests", "docs", "prose_budget.json")
@@ -34,9 +33,9 @@ OPENING = re.compile(r"(?:^|(?<=[.!?:] )|(?<=\n\n))(?:What|Where|Of) (?=[a-z])",
 LONG_MAX = 25
 PARTS = ["README.md", "CONTRIBUTING.md", "docs", "docs/tutorial", "docs/how-to", "docs/explanation",
          "docs/reference", "docs/spec", "model", "engine", "include", "sim", "props", "props/cli",
-         "tests", "bench", "examples", "recorder", "subject", "packaging", "zp"]
+         "tests", "bench", "examples", "recorder", "subject", "packaging", "cmake", "zp"]
+READ = (".md", ".py", ".sh", ".faults", ".json", ".cmake", "CMakeLists.txt")
 READ_FIRST = ("README.md", "docs/tutorial", "docs/how-to")
-CODE = (".h", ".cpp", ".cu", ".cuh")
 
 
 def tracked_files():
@@ -52,60 +51,11 @@ def part_of(path):
     return max(fits, key=len, default=None)
 
 
-def prose_of_page(text):
-    """Sentences of a page: no blocks, tables, headings, code; a paragraph is one line."""
-    text = re.sub(r"^```.*?^```$", "\n", text, flags=re.M | re.S)
-    text = re.sub(r"^(?:\||#|<!--|!\[).*$", "", text, flags=re.M)
-    text = re.sub(r"`[^`\n]*`", "Code", text)  # may begin a sentence
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"^\s*(?:[-*]|\d+\.) ", "\n\n", text, flags=re.M)
-    return re.sub(r"(?<!\n)\n(?!\n)", " ", text)
-
-
-def prose_of_code(text, with_strings):
-    """Comments, and string literals where they are help texts."""
-    found = re.findall(r"//+(.*)$", text, re.M)
-    if with_strings:
-        text = re.sub(r'//.*$|kFormer\w+ = "[^"]*"', "", text, flags=re.M)  # an old name is read on
-        found += re.findall(r'"((?:\\.|[^"\\\n])*)"', text)
-    return "\n".join(found)
-
-
-def prose_of_python(text):
-    """Comments and docstrings."""
-    try:
-        tree = ast.parse(text)
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-    except (SyntaxError, tokenize.TokenError):
-        return ""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    found = [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, documented)]
-    return "\n".join(found + [token.string for token in tokens if token.type == tokenize.COMMENT])
-
-
-def prose_of(path, text):
-    if path.endswith(".md"):
-        return prose_of_page(text)
-    if path.endswith(CODE):
-        return prose_of_code(text, path.startswith("props/cli/"))
-    if path.endswith(".py"):
-        return prose_of_python(text)
-    if path == "zp" or path.endswith(".sh"):
-        help_text = re.findall(r"<<'END'\n(.*?)\nEND$", text, re.M | re.S)
-        return "\n".join(help_text + re.findall(r"#(.*)$", text, re.M))
-    return ""
-
-
-def sentences(prose):
-    """Of a page's prose."""
-    return [sentence for paragraph in prose.split("\n\n")
-            for sentence in re.split(r"(?<=[.!?:;]) +(?=[A-Z`(])", paragraph) if sentence.strip()]
-
-
 def findings_in(path, text):
     """(kind, place) of each finding."""
     prose = prose_of(path, text)
-    found = [("words", match[0]) for match in BANNED.finditer(prose)]
+    found = [("words", " ".join(prose[max(0, match.start() - 40):match.end() + 40].split()))
+             for match in BANNED.finditer(prose)]
     if path.endswith(".md"):
         found += [("openings", prose[match.start():match.start() + 60])
                   for match in OPENING.finditer(prose)]
@@ -126,8 +76,8 @@ def count_tree():
     places = {part: [] for part in PARTS}
     for path in tracked_files():
         part = part_of(path)
-        if part is None or exempt(path) or not (path.endswith((".md", ".py", ".sh") + CODE) or
-                                               path == "zp"):
+        if part is None or exempt(path) or not (
+                path == "zp" or path.endswith(READ + CODE)):
             continue
         with open(os.path.join(ROOT, path), encoding="utf-8", errors="replace") as file:
             for kind, place in findings_in(path, file.read()):

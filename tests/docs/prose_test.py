@@ -20,11 +20,21 @@ CASES = [
     ("docs/how-to/page.md", LONG, ["long"]),
     ("docs/how-to/page.md", "Short. " + LONG + " Short again.", ["long"]),
     ("docs/tutorial/page.md", "- " + "a word " * 10 + "\n- " + "a word " * 10, []),
-    ("engine/core.cpp", 'const char* text = "nobody";  // Nobody waits.', ["words"]),
+    ("engine/core.cpp", 'const char* text = "nobody";  // Nobody waits.', ["words", "words"]),
+    ("tests/core.cpp", 'const char* text = "nobody";  // Nobody waits.', ["words"]),
+    ("engine/core.cpp", 'what = "{} stepped, and none "\n    "of them";', ["words"]),
+    ("engine/core.cpp", 'row = {"latitude", order};', []),
+    ("props/report/web/a.js", 'const words = "nothing found";  // tells it', ["words", "words"]),
+    ("props/mutation/faults/a.faults", "fault A01: a step tells\n    nobody\n@ engine/a.cpp: f\n+  // told\n"
+     "\nfault A02: unseen\nreason: none\n    of them is seen\n", ["words", "words", "words"]),
     ("props/cli/verb.cpp", 'const char* text = "nobody waits";', ["words"]),
     ("props/cli/verb.cpp", 'view kFormerVerb = "museum"; view kVerb = "museum";', ["words"]),
-    ("recorder/a.py", 'def f():\n    """Tells it."""\n    return "told"  # told', ["words", "words"]),
+    ("recorder/a.py", 'def f():\n    """Tells it."""\n    return "told"  # told', ["words"] * 3),
+    ("recorder/tests/a.py", 'def f():\n    """Tells it."""\n    return "told"  # told', ["words"] * 2),
     ("engine/core.cpp", "int behind = 0;", []),
+    ("props/scenarios/a.json", '{"description": "nobody waits"}', ["words"]),
+    ("tests/data/a.json", '{"description": "nobody waits"}', []),
+    ("cmake/a.cmake", "set(nothing 1)  # nothing", ["words"]),
 ]
 
 

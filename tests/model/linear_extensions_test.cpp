@@ -132,7 +132,7 @@ TEST(LinearExtensions, Stop_when_the_visitor_says_so) {
 
 TEST(LinearExtensions, Refuse_what_is_no_partial_order_or_too_large) {
   EXPECT_EQ(Poset::make({set_of(1), set_of(0)}).error().text,
-            "element 0 of a partial order lies on or behind a cycle: correct the order");
+            "element 0 of a partial order lies on or after a cycle: correct the order");
   EXPECT_EQ(Poset::make({set_of(3)}).error().text,
             "element 0 of a partial order has a predecessor outside its 1 elements: correct the "
             "order");

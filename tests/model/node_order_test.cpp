@@ -242,7 +242,7 @@ TEST(NodeOrder, Names_what_is_damaged) {
   EXPECT_NE(error_of(graph_of({node(0, 2, {}), node(0, 1, {})})).find("two nodes have the id 0"),
             std::string::npos);
   EXPECT_NE(error_of(graph_of({node(0, 3, {1}), node(1, 2, {2}), node(2, 1, {1})}))
-                .find("2 of its 3 reachable nodes lie on or behind a cycle"),
+                .find("2 of its 3 reachable nodes lie on or after a cycle"),
             std::string::npos);
   EXPECT_NE(error_of(graph_of({node(0, 3, {0})})).find("cycle"), std::string::npos);
   auto broken = good;

@@ -55,7 +55,7 @@ class Autograd {
 
   // Who decides where several orders are legal, and how wide that is; `chooser` must outlive it.
   // Before that, the first option: a thread that pushed goes on, the thread made first runs first.
-  void set_scheduling(Chooser& chooser, OrderModel latitude = OrderModel::faithful);
+  void set_scheduling(Chooser& chooser, OrderModel order_model = OrderModel::faithful);
   // Off: nodes of accelerators run on the caller as well (rule Q4).
   bool set_multithreading_enabled(bool is_enabled);  // returns what it was
 
@@ -162,7 +162,7 @@ class Autograd {
   AutogradObserver* observer_;
   std::vector<GraphTaskListener*> listeners_;
   Chooser* chooser_ = nullptr;
-  OrderModel latitude_ = OrderModel::faithful;
+  OrderModel order_model_ = OrderModel::faithful;
   Fingerprint history_;  // of the choices so far
   bool is_anomaly_enabled_ = false;
   bool is_multithreaded_ = true;

@@ -40,7 +40,7 @@ class MutationVerb final : public Verb {
     flags.add_switch("quick", is_quick_,
                      "hunt the catalogue's faults of tier 1 without minimising, as verify does");
     flags.add_value("workers", workers_, {"N", "threads (default: as the machine has)"});
-    flags.add_switch("whole", is_whole_, "minimise nothing");
+    flags.add_switch("whole", is_whole_, "minimise no program");
     flags.add_switch("relations", has_all_relations_,
                      "check every relation that applies to a program (default: one, in one case "
                      "of four)");

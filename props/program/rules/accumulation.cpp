@@ -49,7 +49,7 @@ std::string step_problem(const State& state, const std::string& name, const Engi
        {engine.tiled && !has_tile_gradients(state, name, engine),
         "a step before the backward of tiles whose weights have no elements or no group"},
        {!engine.frozen.empty(), "a step while a module is frozen"},
-       {is_boundary && engine.window.has_local, "a step with gradients that nothing has reduced"},
+       {is_boundary && engine.window.has_local, "a step with gradients that are not reduced"},
        {is_boundary && !engine.gathered.empty() && engine.has_changed_weights,
         "a step in a context whose changes it would lose"}});
 }

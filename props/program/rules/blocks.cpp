@@ -25,9 +25,8 @@ std::string delay_problem(const State& state, const EngineState& engine) {
 }
 
 std::string delay_end_problem(const EngineState& engine) {
-  return first_broken(
-      {{engine.tiled.has_value(), "a block around the forward of tiles alone"},
-       {engine.has_failed_in_block, "a block whose last backward comes to nothing"}});
+  return first_broken({{engine.tiled.has_value(), "a block around the forward of tiles alone"},
+                       {engine.has_failed_in_block, "a block whose last backward fails"}});
 }
 
 bool is_left_to_stage1(const State& state, const EngineState& engine) {
@@ -107,7 +106,7 @@ std::string change_problem(const State& state, const EngineState& engine, const 
            {engine.window.has_spike, "a change of weights that no step ends"},
            {!engine.frozen.empty(), "a change of weights while a module is frozen"}});
     case Block::Change::unannounced:
-      return first_broken({{is_named || !is_checked, "a change that nothing looks for"},
+      return first_broken({{is_named || !is_checked, "a change that no check looks for"},
                            {state.program->world.skips_frames && engine.has_left_graph,
                             "a change to drop from weights that a graph may claim"},
                            {!is_alone, "more than a change that is refused"}});
@@ -118,7 +117,7 @@ std::string change_problem(const State& state, const EngineState& engine, const 
            {state.program->world.skips_frames || !is_alone, "more than a move that is refused"}});
     case Block::Change::holds_nan:
       return first_broken(
-          {{is_named || !is_checked, "no numbers that nothing looks for"},
+          {{is_named || !is_checked, "a NaN that no check looks for"},
            {engine.window.has_gradients || !is_alone, "no numbers in the middle of a window"}});
   }
   return {};
@@ -270,7 +269,7 @@ std::string shortage_problem(const State& state, const OutOfMemory& shortage) {
        {!again.is_plain || !is_alone, "more than can be done again"},
        {again.trained > 1 || again.differentiated > 1 || again.differentiated > again.trained,
         "more than one forward and its backward that is done again"},
-       {again.contexts > 0 && state.stage != 3, "a context that allocates nothing"},
+       {again.contexts > 0 && state.stage != 3, "a context that makes no allocation"},
        {differentiates && state.ranks > 1 && (state.stage == 1 || state.stage == 2),
         "a backward that fails on some ranks alone"},
        {shortage.clears != must_clear, "gradients that are cleared, or not, after a shortage"},
@@ -315,7 +314,7 @@ Verdict check(Walk& walk, const Block& block) {
 }
 
 Verdict check(Walk& walk, const Raise&) {
-  if (!walk.state().is_in(FrameKind::caught)) return no_sense("an exception that nothing catches");
+  if (!walk.state().is_in(FrameKind::caught)) return no_sense("an exception that is not caught");
   walk.raise();
   return Expectation{};
 }

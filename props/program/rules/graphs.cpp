@@ -134,7 +134,7 @@ std::string tiles_problem(const State& state, const Forward& forward) {
   if (!traits_of(state.model(forward.engine)).has_tiles) return {};
   const bool is_thrown_in_forward = std::ranges::any_of(
       forward.hooks, [](const Hook& hook) { return hook.at == Hook::At::forward; });
-  return first_broken({{!is_train(forward), "tiles for nothing"},
+  return first_broken({{!is_train(forward), "tiles of a forward that is not trained"},
                        {is_thrown_in_forward, "a hook of a forward that runs tiles"},
                        {state.backward_around() != nullptr, "tiles inside a backward"}});
 }

@@ -51,7 +51,7 @@ Verdict check(Walk& walk, const SetScale& set) {
   const bool is_other = set.loss_scale != engine.scaler.scale;
   if (is_other && has_scaled_gradients(state, engine)) return refused_otherwise();
   if (!std::isfinite(set.loss_scale) || set.loss_scale <= 0.0) return refused_otherwise();
-  if (!may_own_scale(state)) return no_sense("a loss scale that nothing needs");
+  if (!may_own_scale(state)) return no_sense("a loss scale that is not needed");
   if (has_one_backward(state.program->data))
     return no_sense("another loss scale of gradients at their limits");
   if (state.backward_around()) return no_sense("a loss scale that is set in a backward");

@@ -66,7 +66,7 @@ class ModelCheck {
          {output_problem(), tile_problem(), expert_problem(), use_problem(), own_problem(),
           return_problem(), leaf_problem(), frame_problem(), magnitude_problem(program_, model_)})
       if (!problem.empty()) return problem;
-    return trained_weights(model_).empty() ? "nothing is trained" : "";
+    return trained_weights(model_).empty() ? "no parameter is trained" : "";
   }
 
  private:
@@ -181,7 +181,7 @@ class ModelCheck {
          {tiled && tiled->body.size() != 1, "tiles of several modules"},
          {!model_.heads.empty() || has_several_engines() || program_.world.skips_frames,
           "tiles of two losses, engines or frames"},
-         {traits_.has_watches, "gradients of tiles that nobody can watch"},
+         {traits_.has_watches, "gradients of tiles that cannot be watched"},
          {is_autocast() && program_.config.torch_autocast.dtype == DType::float16,
           "tiles under a GradScaler"}});
   }

@@ -32,7 +32,7 @@ std::string freeze_problem(const State& state, const EngineState& engine, const 
   return first_broken(
       {{!state.is_at_top(), "a module is frozen in the middle of something"},
        {!is_owner || is_read_elsewhere(model, freeze.module),
-        "a module that nothing trains, or two"},
+        "a module that is not trained, or trained in two places"},
        {freeze.is_trained != is_frozen, "a module that is so already"},
        {state.engines.size() > 1 || model.losses() > 1, "a module of several engines or losses"},
        {traits.has_tiles || traits.has_experts || traits.has_checkpoints ||

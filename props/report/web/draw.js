@@ -207,7 +207,7 @@ class Painter {
     this.shapes.push({ x0, x1, y0: y, y1: y + height, event: picture.bars.begin[bar], bar });
   }
 
-  // Wide enough: a pill with its words; else a mark, with words where there is room behind it.
+  // Wide enough: a pill with its words; else a mark, with words where there is room to its right.
   draw_moment(event, x0, x1, next, y, height) {
     const { context, view, theme } = this;
     const picture = view.picture;

@@ -170,7 +170,7 @@ class Panels {
     const count = view.matches.length;
     const at = view.matches.indexOf(view.selected);
     this.find("matches").textContent = view.match === null ? ""
-      : count === 0 ? "nothing found" : at < 0 ? `${count.toLocaleString("en")} found`
+      : count === 0 ? "no match" : at < 0 ? `${count.toLocaleString("en")} found`
         : `${(at + 1).toLocaleString("en")} of ${count.toLocaleString("en")}`;
   }
 
@@ -264,7 +264,7 @@ class Panels {
   }
 }
 
-// A long name that may be broken behind its points and underscores.
+// A long name that may be broken after its points and underscores.
 function breakable(name) {
   return name.split(/(?<=[._])/).flatMap((part) => [part, document.createElement("wbr")]);
 }

@@ -1,4 +1,4 @@
-// What of the picture is shown, and where. Knows nothing of the document.
+// What of the picture is shown, and where. Does not use the document.
 
 const kGutter = 168;       // columns left of the lanes, in pixels
 const kRowHeights = { thread: 19, collectives: 17, gathers: 13, buckets: 15 };
@@ -199,7 +199,7 @@ class View {
   }
 }
 
-// The element behind (or before) `current` in a sorted list, round the end; -1 when it is empty.
+// The element after (or before) `current` in a sorted list, round the end; -1 when it is empty.
 function next_in(sorted, current, direction) {
   if (sorted.length === 0) return -1;
   if (direction > 0) return sorted.find((value) => value > current) ?? sorted[0];

@@ -103,7 +103,7 @@ class CommandTest(unittest.TestCase):
 
     def test_recover_finds_nothing_in_a_clean_folder(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.assertIn("nothing to recover", self.call("recover", folder)[1])
+            self.assertIn("no events to recover", self.call("recover", folder)[1])
 
     def test_no_command_needs_pytorch_unless_it_records(self):
         code = (

@@ -26,7 +26,7 @@ def block(kind, *body):
 CASES = [
     ([forward("g"), backward("g"), STEP], "body/2/step", "backward", "no kept graph"),
     ([forward("g"), KEPT, backward("g"), STEP], "body/3/step", "backward", "kept graph"),
-    ([forward("g"), forward("h"), backward("h")], "body/2/backward", "nothing", "two open forwards"),
+    ([forward("g"), forward("h"), backward("h")], "body/2/backward", "no event", "two open forwards"),
     ([forward("g"), backward("g"), forward("h")], "body/2/forward", "backward", "no two open forwards"),
     ([forward("g"), backward("g"), ZERO_GRAD, STEP], "body/3/step", "zero_grad", "zero_grad after a backward"),
     (
@@ -53,35 +53,35 @@ CASES = [
         "backward",
         "forward in no_sync, backward outside",
     ),
-    ([forward("g"), KEPT, backward("g"), STEP, STEP], "body/4/step", "nothing", "no kept graph"),
-    ([forward("g"), KEPT, backward("g"), STEP, STEP], "body/4/step", "nothing", "ever kept graph"),
+    ([forward("g"), KEPT, backward("g"), STEP, STEP], "body/4/step", "no event", "no kept graph"),
+    ([forward("g"), KEPT, backward("g"), STEP, STEP], "body/4/step", "no event", "ever kept graph"),
     ([forward("g"), KEPT, backward("g"), STEP], "body/3/step", "backward", "two backwards before a step"),
     ([forward("g"), KEPT, STEP, STEP], "body/2/step", "backward", "no two backwards before a step"),
-    ([forward("g"), STEP], "body/1/step", "nothing", "micro-batch without a backward"),
+    ([forward("g"), STEP], "body/1/step", "no event", "micro-batch without a backward"),
     ([forward("g"), KEPT, block("coalesce"), STEP], "body/3/step", "backward", "coalesce block"),
     ([forward("g"), KEPT, block("no_sync"), STEP], "body/3/step", "backward", "no coalesce block"),
-    ([forward("g"), STEP], "body/1/step", "nothing", "part of the model"),
+    ([forward("g"), STEP], "body/1/step", "no event", "part of the model"),
     ([forward("g"), KEPT, STEP], "body/2/step", "backward", "no part of the model"),
-    ([forward("g", skips=[{"module": "ck"}]), KEPT], "body/1/backward", "nothing", "part of the model"),
+    ([forward("g", skips=[{"module": "ck"}]), KEPT], "body/1/backward", "no event", "part of the model"),
     ([forward("g"), BY_HAND, BY_HAND], "body/2/backward", "backward", BY_HAND_TWICE),
     ([forward("g"), KEPT, BY_HAND], "body/2/backward", "backward", BY_HAND_TWICE),
     ([forward("g"), KEPT, forward("h"), BY_HAND], "body/3/backward", "backward", BY_HAND_AGAIN),
     ([forward("g"), KEPT, forward("h"), KEPT], "body/3/backward", "backward", "no " + BY_HAND_AGAIN),
-    ([forward("g"), BY_HAND, STEP, BY_HAND], "body/3/backward", "nothing", BY_HAND_TWICE),
+    ([forward("g"), BY_HAND, STEP, BY_HAND], "body/3/backward", "no event", BY_HAND_TWICE),
     (
         [forward("g"), BY_HAND, forward("g"), BY_HAND],
         "body/3/backward",
         "backward",
         "no " + BY_HAND_TWICE,
     ),
-    ([forward("g"), forward("h"), SUM, backward("s")], "body/3/backward", "nothing", "engine backward of a sum"),
-    ([forward("g", skips=[ON_RANK_1]), KEPT], "body/1/backward", "nothing", "skipped modules on one rank"),
-    ([TRANSFORM, STEP], "body/1/step", "nothing", "transform"),
+    ([forward("g"), forward("h"), SUM, backward("s")], "body/3/backward", "no event", "engine backward of a sum"),
+    ([forward("g", skips=[ON_RANK_1]), KEPT], "body/1/backward", "no event", "skipped modules on one rank"),
+    ([TRANSFORM, STEP], "body/1/step", "no event", "transform"),
     ([forward("g"), KEPT, STEP], "body/2/step", "backward", "no ever earlier window"),
-    ([forward("g"), KEPT, STEP, backward("g")], "body/3/backward", "nothing", "ever earlier window"),
+    ([forward("g"), KEPT, STEP, backward("g")], "body/3/backward", "no event", "ever earlier window"),
     ([forward("g"), KEPT, ZERO_GRAD, STEP], "body/3/step", "zero_grad", "ever earlier window"),
     ([forward("g"), ZERO_GRAD, STEP], "body/2/step", "zero_grad", "no ever earlier window"),
-    ([LOAD, STEP], "body/1/step", "nothing", "ever load"),
+    ([LOAD, STEP], "body/1/step", "no event", "ever load"),
     (
         [forward("g"), KEPT, ZERO_GRAD, forward("h"), backward("h"), STEP],
         "body/5/step",
@@ -105,7 +105,7 @@ class HistoryTest(unittest.TestCase):
         body = [forward("g"), KEPT, STEP]
         program = parse({**document(body=body), "refusals": {"body/1": "x"}})
         history = History(program, "body/2/step", "a")
-        self.assertEqual(history.before, "nothing")
+        self.assertEqual(history.before, "no event")
         self.assertIn("ever refused statement", history.features)
         self.assertNotIn("kept graph", history.features)
 
