@@ -1,41 +1,9 @@
 #include "engine/runtime/address_board.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
-#include "zeroproof/engine/runtime/fault.h"
-
 namespace zeroproof {
-namespace {
-
-// The others are about to come, as they queue the same work; so without giving the processor away.
-template <class IsOver>
-void wait_until(IsOver is_over, const AddressBoard::WhileWaiting& while_waiting) {
-  const auto begin = std::chrono::steady_clock::now();
-  std::int64_t asked = 0;
-  while (!is_over()) {
-    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(
-        std::chrono::steady_clock::now() - begin);
-    if (waited.count() > asked) while_waiting(waited.count());
-    asked = waited.count();
-    std::this_thread::yield();
-  }
-}
-
-void check_same(const std::vector<std::string>& calls) {
-  const auto other =
-      std::ranges::find_if(calls, [&](const std::string& call) { return call != calls.front(); });
-  if (other == calls.end()) return;
-  throw RuntimeFault(
-      fmt::format("ranks of a group issue different collectives: rank 0 {}, rank {} {}",
-                  calls.front(), other - calls.begin(), *other));
-}
-
-}  // namespace
 
 AddressBoard::Round& AddressBoard::tell(int rank, const std::string& call, Addresses mine) {
   const auto place = static_cast<std::size_t>(rank);
@@ -62,7 +30,7 @@ std::vector<AddressBoard::Addresses> AddressBoard::exchange(int rank, const std:
     rounds_.pop_front();
     ++first_;
   }
-  check_same(calls);
+  check_same_calls(calls);
   return all;
 }
 

@@ -2,12 +2,12 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include "engine/runtime/rank_exchange.h"
 
 namespace zeroproof {
 
@@ -16,7 +16,6 @@ namespace zeroproof {
 class AddressBoard {
  public:
   using Addresses = std::vector<const void*>;
-  using WhileWaiting = std::function<void(std::int64_t waited_ms)>;  // may throw
 
   explicit AddressBoard(int ranks)
       : told_(static_cast<std::size_t>(ranks)), finished_(static_cast<std::size_t>(ranks)) {}

@@ -65,8 +65,8 @@ class TrainVerb final : public Verb {
                      {"host", "sim", "cuda"}});
     flags.add_value("collectives", collectives_,
                     {"NAME",
-                     "--runtime cuda: copies (default), summed in rank order, if the GPUs of one "
-                     "process reach each other; or nccl",
+                     "--runtime cuda: copies (default), summed in rank order, if the GPUs reach "
+                     "each other's memory; or nccl",
                      {"copies", "nccl"}});
     flags.add_value("device", device_,
                     {"DEVICE",

@@ -31,8 +31,6 @@ Result<void> check_graph(const train::TrainCell& cell) {
     return fail(ErrorCode::usage, "train: --cuda-graph: " + why);
   };
   if (!cell.gpus) return refuse("captures what GPUs do; give --runtime cuda");
-  if (cell.job)
-    return refuse("captures with ranks that are threads of one process, not with several");
   if (cell.steps > train::kEagerSteps) return {};
   return refuse(
       fmt::format("the first {} steps run as they are, and the next one is captured; give "

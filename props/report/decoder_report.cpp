@@ -59,6 +59,7 @@ std::string decoder_text(const DecoderReport& report, const Palette& palette) {
   std::string text = fmt::format("{}  {}\n", status_word(report, palette), cell_text(report.cell));
   if (!report.error.empty()) text += fmt::format("  {}\n", report.error);
   if (report.status == CellStatus::failed) return text;
+  if (!report.collectives.empty()) text += fmt::format("  collectives: {}\n", report.collectives);
   for (std::size_t step = 0; step < report.losses.size(); ++step)
     text += fmt::format("  step {}: loss {:.6f}\n", step, report.losses[step]);
   text += fmt::format("  at most {} bytes on the device\n", report.peak_bytes);
@@ -91,6 +92,7 @@ std::string decoder_json(const DecoderReport& report) {
                           {"cuda_graph", cell.uses_cuda_graph},
                           {"status", train::status_name(report.status)}};
   document["error"] = report.error.empty() ? OrderedJson() : OrderedJson(report.error);
+  if (!report.collectives.empty()) document["collectives"] = report.collectives;
   document["losses"] = report.losses;
   document["from_ranks"] = distance_json(report.from_ranks);
   document["from_batch"] = distance_json(report.from_batch);

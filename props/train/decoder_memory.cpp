@@ -30,8 +30,9 @@ std::int64_t activations_of(const DecoderCell& cell, std::int64_t item) {
 }
 
 std::int64_t staging_of(const DecoderCell& cell, std::int64_t item) {
-  const bool is_copied = cell.gpus && !cell.gpus->job() && cell.world_size > 1 &&
-                         cell.collectives == CudaCollectives::copies;
+  const bool is_copied = cell.gpus && cell.world_size > 1 &&
+                         cell.collectives == CudaCollectives::copies &&
+                         cell.gpus->reach_each_other();
   const std::int64_t slice = item * config_of(cell).reduce_bucket_size / cell.world_size;
   return is_copied && slice >= kCopiedSliceBytesMin ? kCopyStagingBytes : 0;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "engine/runtime/cuda/gpu_memory.h"
 #include "engine/runtime/process/byte_strings.h"
 #include "model/cpu_ops.h"
 #include "props/train/cell_run.h"
@@ -163,11 +162,14 @@ DecoderReport train_on_host(const DecoderCell& cell, const DecoderOptions& optio
   return report;
 }
 
+bool has_copies(const DecoderCell& cell) {
+  return cell.collectives == CudaCollectives::copies && cell.gpus->reach_each_other();
+}
+
 // Two ranks add up in one way only. Copies are summed in rank order; the order in which NCCL adds
-// more than two is its own, and processes have NCCL.
+// more than two is its own.
 Arithmetic sum_order(const DecoderCell& cell) {
-  const bool is_ordered = cell.collectives == CudaCollectives::copies && !cell.job;
-  return is_ordered || cell.world_size <= 2 ? Arithmetic::same : Arithmetic::other;
+  return has_copies(cell) || cell.world_size <= 2 ? Arithmetic::same : Arithmetic::other;
 }
 
 // The truth is trained on the first GPU, with the same arithmetic.
@@ -180,13 +182,14 @@ DecoderReport train_on_cuda(const DecoderCell& cell, const DecoderOptions& optio
   std::int64_t gpu_peak = 0;
   {
     CudaWorld world(world_options, *cell.gpus);
-    if (!cell.job) reset_gpu_peak(0);  // where rank 0 is a thread
+    cell.gpus->reset_peak();
     ranks = run_decoder(world, cell, run_options(options));
-    if (!cell.job) gpu_peak = gpu_peak_bytes(0);
+    gpu_peak = cell.gpus->peak_bytes();
   }
   gather_ranks(cell.job.get(), ranks);
   DecoderReport report = report_of(cell, ranks);
   report.gpu_peak_bytes = gpu_peak;
+  if (cell.world_size > 1) report.collectives = has_copies(cell) ? "copies" : "nccl";
   if (!options.checks_baseline || report.status != CellStatus::equal) return report;
   world_options.world_size = 1;
   check_on_first(cell, report, [&] {

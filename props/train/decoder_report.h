@@ -27,8 +27,9 @@ struct DecoderReport {
   std::optional<IterationTimes> times = {};        // of the first rank that ran here
   std::int64_t live_bytes = 0;                     // of its device at the end
   std::int64_t peak_bytes = 0;
-  // Of the GPU of rank 0 as a thread, with the activations (engine/runtime/cuda/gpu_memory.h); 0 on
-  // the host.
+  // How GPUs reduce and gather, "copies" or "nccl"; empty where they do not.
+  std::string collectives;
+  // Of the GPU of rank 0, with the activations (Gpus::peak_bytes); 0 on the host.
   std::int64_t gpu_peak_bytes = 0;
 
   bool is_bad() const { return status != CellStatus::equal; }

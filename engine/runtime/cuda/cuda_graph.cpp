@@ -77,7 +77,7 @@ class Capture {
 
 std::unique_ptr<DeviceGraph> CudaGraphCapture::capture(const std::function<void()>& work) {
   gpu_->make_current();
-  auto arena = std::make_shared<GraphArena>();
+  auto arena = std::make_shared<GraphArena>(gpu_->pool().segments());
   CapturedUpdates updates;
   const Capture capture(*gpu_, arena);
   kernels_.collect_updates(&updates);

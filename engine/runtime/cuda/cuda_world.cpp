@@ -91,6 +91,18 @@ int Gpus::count() const {
   return static_cast<int>(set_->gpus().size());
 }
 
+bool Gpus::reach_each_other() const {
+  return set_->reach_each_other();
+}
+
+std::int64_t Gpus::peak_bytes() const {
+  return set_->first().pool().peak_bytes();
+}
+
+void Gpus::reset_peak() const {
+  set_->first().pool().reset_peak();
+}
+
 struct CudaWorld::State {
   explicit State(std::shared_ptr<cuda::GpuSet> set) : gpus(std::move(set)), turn(gpus->turn()) {}
 

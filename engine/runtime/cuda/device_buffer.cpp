@@ -62,8 +62,12 @@ void DeviceBuffer::free() {
   const bool is_device = placement_ == Placement::device;
   if (gpu_->is_capturing()) {
     if (is_device) gpu_->memory().forget(static_cast<std::size_t>(bytes_));
-    gpu_->free_after_capture(
-        [give_back = is_device ? cudaFree : cudaFreeHost, data = data_] { give_back(data); });
+    gpu_->free_after_capture([gpu = gpu_.get(), is_device, data = data_] {
+      if (is_device)
+        gpu->pool().free(data);
+      else
+        cudaFreeHost(data);
+    });
     return;
   }
   if (is_device) return gpu_->memory().give_back(data_, static_cast<std::size_t>(bytes_), uses());

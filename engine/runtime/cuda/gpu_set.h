@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/runtime/cuda/gpu.h"
+#include "engine/runtime/cuda/host_peers.h"
 #include "engine/runtime/cuda/nccl_clique.h"
 #include "zeroproof/internal/engine/runtime/process_group.h"
 
@@ -32,6 +33,10 @@ class GpuSet {
   // By rank; null: of another process.
   const std::vector<std::shared_ptr<Gpu>>& gpus() const { return gpus_; }
   const std::shared_ptr<Job>& job() const { return job_; }  // null: all are of this process
+  // Whether each GPU reaches the memory of all others.
+  bool reach_each_other() const;
+  // Of this process's first rank.
+  Gpu& first() const;
   // Between the GPUs of these ranks, of which this process has one or all; made on first use, and
   // again after a failure. With other processes: by all of these ranks, in one order.
   std::shared_ptr<NcclClique> clique(GroupKind kind, const std::vector<int>& ranks);
@@ -40,9 +45,11 @@ class GpuSet {
   class Cliques;
   using CliqueKey = std::pair<GroupKind, std::vector<int>>;
   std::shared_ptr<NcclClique> make_clique(const CliqueKey& of);
+  std::shared_ptr<NcclClique> join_clique(const CliqueKey& of);
 
   std::mutex turn_;
   std::shared_ptr<Job> job_;
+  std::unique_ptr<HostPeers> host_peers_;  // null: without a job
   std::vector<std::shared_ptr<Gpu>> gpus_;
   std::shared_ptr<Cliques> cliques_;  // also of who aborts them when a process fails
   std::map<CliqueKey, int> made_;     // how often

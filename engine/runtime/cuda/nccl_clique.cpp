@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "engine/runtime/bounded_work.h"
 #include "engine/runtime/cuda/check.h"
@@ -20,6 +21,7 @@ namespace {
 struct Connected {
   ncclResult_t result = ncclSuccess;
   ncclComm_t communicator = nullptr;
+  ncclComm_t narrow = nullptr;
 };
 
 ncclConfig_t narrow_config() {
@@ -48,15 +50,18 @@ std::vector<ncclComm_t> connect(const std::vector<int>& ordinals, ncclConfig_t c
 
 // NCCL waits for the others without a limit, so on a thread that can be left. (A communicator that
 // does not block would hand every collective to a thread of its own as well.)
-std::future<Connected> connect(const NcclClique::Seat& seat, const ncclUniqueId& id) {
+std::future<Connected> connect(const NcclClique::Seat& seat, const NcclClique::Ids& ids) {
   auto promise = std::make_shared<std::promise<Connected>>();
   auto future = promise->get_future();
-  std::thread([seat, id, promise] {
+  std::thread([seat, ids, promise] {
     Connected made;
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 1;
+    ncclConfig_t wide = NCCL_CONFIG_INITIALIZER;
+    wide.blocking = 1;
+    ncclConfig_t narrow = narrow_config();
     cudaSetDevice(seat.ordinal);
-    made.result = ncclCommInitRankConfig(&made.communicator, seat.size, id, seat.rank, &config);
+    made.result = ncclCommInitRankConfig(&made.communicator, seat.size, ids[0], seat.rank, &wide);
+    if (made.result == ncclSuccess)
+      made.result = ncclCommInitRankConfig(&made.narrow, seat.size, ids[1], seat.rank, &narrow);
     promise->set_value(made);
   }).detach();
   return future;
@@ -75,14 +80,16 @@ NcclClique::NcclClique(const std::vector<std::shared_ptr<Gpu>>& gpus) {
     member.communicator = wide[rank];
     member.narrow = narrow[rank];
   }
-  if (share_memory(ordinals) && PeerBarrier::is_available()) peers_ = std::make_unique<Peers>(gpus);
+  peers_ = thread_peers(gpus);
 }
 
-NcclClique::NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job)
-    : members_(std::make_shared<Members>(static_cast<std::size_t>(seat.size))) {
+NcclClique::NcclClique(const Seat& seat, const Ids& ids, const Job& job,
+                       std::unique_ptr<Peers> peers)
+    : peers_(std::move(peers)),
+      members_(std::make_shared<Members>(static_cast<std::size_t>(seat.size))) {
   constexpr std::chrono::milliseconds kLook{20};
   const auto end = std::chrono::steady_clock::now() + job.timeout();
-  std::future<Connected> connected = connect(seat, id);
+  std::future<Connected> connected = connect(seat, ids);
   while (connected.wait_for(kLook) != std::future_status::ready) {
     if (const auto failure = job.failure()) throw host::GroupAborted(*failure);
     if (std::chrono::steady_clock::now() >= end)
@@ -96,6 +103,7 @@ NcclClique::NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job)
   Member& own = (*members_)[static_cast<std::size_t>(seat.rank)];
   own.ordinal = seat.ordinal;
   own.communicator = made.communicator;
+  own.narrow = made.narrow;
 }
 
 NcclClique::~NcclClique() {
@@ -138,7 +146,7 @@ void NcclClique::abort(const std::string& reason) {
   if (is_aborted_) return;
   reason_ = reason;
   is_aborted_ = true;
-  if (peers_) peers_->barrier.release();  // what NCCL's abort frees waits for them
+  if (peers_) peers_->barrier().release();  // what NCCL's abort frees waits for them
   if (!end(ncclCommAbort))
     fmt::print(stderr, "zeroproof: NCCL does not end its communicators; they stay\n");
 }

@@ -2,6 +2,7 @@
 
 #include <nccl.h>
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -30,14 +31,15 @@ class NcclClique {
  public:
   // Of these GPUs, in the order of their ranks. Throws RuntimeFault.
   explicit NcclClique(const std::vector<std::shared_ptr<Gpu>>& gpus);
-  // Of this GPU with those of other processes; `id` is the same on all. Throws RuntimeFault, also
+  // Of this GPU with those of other processes; `ids` are the same on all. Throws RuntimeFault, also
   // where a process of the job fails meanwhile, or it takes longer than the job's time-out.
   struct Seat {
     int rank = 0;  // within the group
     int size = 1;
     int ordinal = 0;
   };
-  NcclClique(const Seat& seat, const ncclUniqueId& id, const Job& job);
+  using Ids = std::array<ncclUniqueId, 2>;  // by NcclChannels
+  NcclClique(const Seat& seat, const Ids& ids, const Job& job, std::unique_ptr<Peers> peers);
   ~NcclClique();
   NcclClique(const NcclClique&) = delete;
   NcclClique& operator=(const NcclClique&) = delete;
@@ -45,7 +47,7 @@ class NcclClique {
   // A call of this rank's thread on its communicator, which no other thread ends meanwhile. Throws
   // RuntimeFault for what NCCL refuses; GroupAborted after an abort, without the call.
   void call(int rank, NcclChannels lanes, const std::function<ncclResult_t(ncclComm_t)>& nccl);
-  // Null: ranks of other processes, or GPUs that do not reach each other's memory.
+  // Null: GPUs that do not reach each other's memory.
   Peers* peers() { return peers_.get(); }
   // What NCCL met on this rank since its last call, or the reason of an abort; none while it works.
   std::optional<std::string> failure(int rank);
@@ -60,9 +62,8 @@ class NcclClique {
   struct Member {
     int ordinal = 0;
     ncclComm_t communicator = nullptr;
-    ncclComm_t narrow =
-        nullptr;             // of NcclChannels::limited; null with other processes: the one above
-    std::timed_mutex calls;  // held while the rank's thread is inside NCCL
+    ncclComm_t narrow = nullptr;  // of NcclChannels::limited
+    std::timed_mutex calls;       // held while the rank's thread is inside NCCL
   };
 
   using Members = std::deque<Member>;

@@ -138,9 +138,10 @@ Work NcclGroup::issue(Stream& stream, const Collective& collective) {
 // NCCL takes an input that is its place in the output, or shares no byte with it.
 void NcclGroup::run(cudaStream_t queue, const Collective& of) {
   if (of.op == CollectiveOp::barrier) return meet(queue);
-  if (of.op == CollectiveOp::all_gather && is_copied(static_cast<std::size_t>(of.input.bytes())))
-    return gather_by_copies(queue, of);
-  if (is_summed_by_copies(of.op)) return reduce_by_copies(queue, of);
+  const bool is_gathered =
+      of.op == CollectiveOp::all_gather && is_copied(static_cast<std::size_t>(of.input.bytes()));
+  if (is_gathered && gather_by_copies(queue, of)) return;
+  if (is_summed_by_copies(of.op) && reduce_by_copies(queue, of)) return;
   const void* const input = data_of(of.input, queue);
   void* const output = data_of(of.output, queue);
   const auto count = static_cast<std::size_t>(std::min(of.input.elements, of.output.elements));
@@ -192,23 +193,23 @@ bool NcclGroup::is_summed_by_copies(CollectiveOp op) const {
          PeerCollectives::can_sum(size());
 }
 
-void NcclGroup::gather_by_copies(cudaStream_t queue, const Collective& of) {
+bool NcclGroup::gather_by_copies(cudaStream_t queue, const Collective& of) {
   const auto* const input = static_cast<const std::byte*>(data_of(of.input, queue));
   auto* const output = static_cast<std::byte*>(data_of(of.output, queue));
   const auto bytes = static_cast<std::size_t>(of.input.bytes());
   std::vector<PeerCollectives::Piece> pieces;
   for (int root = 0; root < size(); ++root)
     pieces.push_back({root, input, output + static_cast<std::size_t>(root) * bytes, bytes});
-  peers_->copy(queue, host::description(of), pieces);
+  return peers_->copy(queue, host::description(of), pieces);
 }
 
-void NcclGroup::reduce_by_copies(cudaStream_t queue, const Collective& of) {
+bool NcclGroup::reduce_by_copies(cudaStream_t queue, const Collective& of) {
   const auto* const input = static_cast<const std::byte*>(data_of(of.input, queue));
   auto* const output = static_cast<std::byte*>(data_of(of.output, queue));
-  if (of.input.is_empty()) return;
-  peers_->reduce(queue, host::description(of),
-                 {{of.op, of.reduce, of.input.dtype(), of.root, input, output,
-                   static_cast<std::size_t>(of.input.elements)}});
+  if (of.input.is_empty()) return true;
+  return peers_->reduce(queue, host::description(of),
+                        {{of.op, of.reduce, of.input.dtype(), of.root, input, output,
+                          static_cast<std::size_t>(of.input.elements)}});
 }
 
 void NcclGroup::put_in_batch(Stream& stream, const Collective& of) {
@@ -254,10 +255,11 @@ void NcclGroup::run_batch(cudaStream_t queue, const std::vector<Batched>& batch)
     else
       reductions.push_back({of.op, of.reduce, of.dtype, of.root, of.data, of.data, of.count});
   }
-  if (pieces.size() == batch.size() && is_copied(bytes / batch.size()))
-    return peers_->copy(queue, call, pieces);
-  if (reductions.size() == batch.size() && is_summed_by_copies(CollectiveOp::reduce))
-    return peers_->reduce(queue, call, reductions);
+  const bool is_broadcast = pieces.size() == batch.size() && is_copied(bytes / batch.size());
+  if (is_broadcast && peers_->copy(queue, call, pieces)) return;
+  const bool is_reduced =
+      reductions.size() == batch.size() && is_summed_by_copies(CollectiveOp::reduce);
+  if (is_reduced && peers_->reduce(queue, call, reductions)) return;
   run_nccl_batch(queue, batch, bytes);
 }
 
@@ -337,7 +339,7 @@ std::optional<std::string> NcclGroup::oldest_known() const {
                                  host::group_name(kind()), fmt::join(ranks(), ", "), number,
                                  host::collective_name(of.op), of.elements, dtype_name(of.dtype));
   if (!peers_) return text;
-  std::vector<int> absent = clique_->peers()->barrier.absent();
+  std::vector<int> absent = clique_->peers()->barrier().absent();
   for (int& rank : absent) rank = ranks()[static_cast<std::size_t>(rank)];
   if (!absent.empty())
     text += fmt::format("; the GPU of rank {} has not come to it", fmt::join(absent, ", "));

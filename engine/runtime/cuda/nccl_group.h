@@ -66,8 +66,9 @@ class NcclGroup final : public host::CollectiveGroup {
   bool is_copied(std::size_t bytes) const;
   bool is_summed_by_copies(host::CollectiveOp op) const;
   void meet(cudaStream_t queue);
-  void gather_by_copies(cudaStream_t queue, const host::Collective& collective);
-  void reduce_by_copies(cudaStream_t queue, const host::Collective& collective);
+  // False: see PeerCollectives::copy().
+  bool gather_by_copies(cudaStream_t queue, const host::Collective& collective);
+  bool reduce_by_copies(cudaStream_t queue, const host::Collective& collective);
   NcclChannels lanes_for(cudaStream_t queue, host::CollectiveOp op, std::size_t bytes) const;
   void order_communicators(cudaStream_t queue, NcclChannels lanes);
   void note_completion(StreamEvent event);
@@ -79,7 +80,7 @@ class NcclGroup final : public host::CollectiveGroup {
   std::shared_ptr<NcclClique> clique_;
   std::shared_ptr<Gpu> gpu_;
   CudaCollectives collectives_;
-  std::optional<PeerCollectives> peers_;  // none: ranks of other processes, or no peer access
+  std::optional<PeerCollectives> peers_;  // none: no peer access
   DeviceBuffer signal_;                   // of barriers by NCCL
   host::IssuedCollectives issued_;
   bool is_left_out_ = false;

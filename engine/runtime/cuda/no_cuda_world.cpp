@@ -1,4 +1,3 @@
-#include "engine/runtime/cuda/gpu_memory.h"
 #include "model/check.h"
 #include "zeroproof/engine/runtime/cuda/cuda_world.h"
 
@@ -21,11 +20,6 @@ int visible_gpus() {
   return 0;
 }
 
-std::int64_t gpu_peak_bytes(int) {
-  return 0;
-}
-void reset_gpu_peak(int) {}
-
 std::string cuda_unavailable() {
   return kReason;
 }
@@ -41,6 +35,15 @@ Result<Gpus> Gpus::open(std::shared_ptr<Job>) {
 int Gpus::count() const {
   return 0;
 }
+
+bool Gpus::reach_each_other() const {
+  return false;
+}
+
+std::int64_t Gpus::peak_bytes() const {
+  return 0;
+}
+void Gpus::reset_peak() const {}
 
 struct CudaWorld::State {};
 

@@ -47,42 +47,51 @@ CUstreamBatchMemOpParams wait_for_one(std::uint32_t* flag) {
   return out;
 }
 
+std::uint32_t load(std::uint32_t* flag) {
+  return std::atomic_ref(*flag).load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 bool PeerBarrier::is_available() {
   return batch_mem_op() != nullptr;
 }
 
-PeerBarrier::PeerBarrier(std::vector<std::shared_ptr<Gpu>> gpus) {
-  for (std::shared_ptr<Gpu>& gpu : gpus) members_.emplace_back().gpu = std::move(gpu);
+std::size_t PeerBarrier::flag_count(std::size_t ranks) {
+  return ranks * Gpu::kRoles * static_cast<std::size_t>(kNumbers) * ranks;
+}
+
+PeerBarrier::Flags PeerBarrier::own_flags(std::size_t ranks) {
   void* flags = nullptr;
-  ZP_CUDA(cudaHostAlloc(&flags, flag_count() * sizeof(std::uint32_t),
+  ZP_CUDA(cudaHostAlloc(&flags, flag_count(ranks) * sizeof(std::uint32_t),
                         cudaHostAllocPortable | cudaHostAllocMapped));
-  flags_ = static_cast<std::uint32_t*>(flags);
-  std::fill_n(flags_, flag_count(), 0);
+  std::fill_n(static_cast<std::uint32_t*>(flags), flag_count(ranks), 0);
+  return {static_cast<std::uint32_t*>(flags), [](std::uint32_t* all) { cudaFreeHost(all); }};
+}
+
+PeerBarrier::PeerBarrier(const std::vector<std::shared_ptr<Gpu>>& gpus, Flags flags)
+    : flags_(std::move(flags)) {
+  for (const std::shared_ptr<Gpu>& gpu : gpus) members_.emplace_back().gpu = gpu;
+  void* seen = nullptr;
+  ZP_CUDA(cudaHostGetDevicePointer(&seen, flags_.get(), 0));
+  device_flags_ = static_cast<std::uint32_t*>(seen);
 }
 
 // A GPU that is stalled for good keeps the flags.
 PeerBarrier::~PeerBarrier() {
   constexpr std::chrono::seconds kPatience{5};
-  if (setter_.joinable()) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (!are_idle() && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    setter_ = {};
-    if (!are_idle()) return;
-  }
-  cudaFreeHost(flags_);
+  if (!setter_.joinable()) return;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!are_idle() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  setter_ = {};
+  if (!are_idle()) (void)flags_.release();
 }
 
-std::size_t PeerBarrier::flag_count() const {
-  return members_.size() * Gpu::kRoles * static_cast<std::size_t>(kNumbers) * members_.size();
-}
-
-std::uint32_t* PeerBarrier::flag(int owner, std::size_t role, int number, int writer) const {
+std::size_t PeerBarrier::place(int owner, std::size_t role, int number, int writer) const {
   const std::size_t row = (static_cast<std::size_t>(owner) * Gpu::kRoles + role) * kNumbers +
                           static_cast<std::size_t>(number);
-  return flags_ + row * members_.size() + writer;
+  return row * members_.size() + static_cast<std::size_t>(writer);
 }
 
 // A rank that has come writes the flags of all others, and those clear them as they leave.
@@ -90,8 +99,7 @@ bool PeerBarrier::waits(int rank) const {
   for (int owner = 0; std::cmp_less(owner, members_.size()); ++owner)
     for (std::size_t role = 0; role < Gpu::kRoles; ++role)
       for (int number = 0; number < kNumbers; ++number)
-        if (std::atomic_ref(*flag(owner, role, number, rank)).load(std::memory_order_relaxed) != 0)
-          return true;
+        if (load(flags_.get() + place(owner, role, number, rank)) != 0) return true;
   return false;
 }
 
@@ -104,7 +112,8 @@ std::vector<int> PeerBarrier::absent() const {
 }
 
 bool PeerBarrier::are_idle() const {
-  return std::ranges::all_of(members_, [](const Member& of) { return of.gpu->is_idle(); });
+  return std::ranges::all_of(
+      members_, [](const Member& of) { return of.gpu == nullptr || of.gpu->is_idle(); });
 }
 
 // The own flags are cleared after the waits. A peer writes them again two meetings later at the
@@ -118,8 +127,8 @@ void PeerBarrier::meet(int rank, cudaStream_t queue, int number) {
   std::vector<CUstreamBatchMemOpParams> clears;
   for (int step = 1; step < size; ++step) {
     const int peer = (rank + step) % size;
-    std::uint32_t* const own = flag(rank, role, number, peer);
-    writes.push_back(write_of(flag(peer, role, number, rank), 1));
+    std::uint32_t* const own = device_flags_ + place(rank, role, number, peer);
+    writes.push_back(write_of(device_flags_ + place(peer, role, number, rank), 1));
     waits.push_back(wait_for_one(own));
     clears.push_back(write_of(own, 0));
   }
@@ -140,12 +149,15 @@ void PeerBarrier::release() {
   setter_ = std::jthread([this](const std::stop_token& stop) { set_until(stop); });
 }
 
-// Every wait clears its flags again, so they are set again and again.
+// Every wait clears its flags again, so they are set again and again. Another process sets those of
+// its ranks: they may still be at work.
 void PeerBarrier::set_until(const std::stop_token& stop) {
   constexpr std::chrono::microseconds kPause{200};
+  const std::size_t row = flag_count(members_.size()) / members_.size();
   while (!stop.stop_requested()) {
-    for (std::size_t i = 0; i < flag_count(); ++i)
-      std::atomic_ref(flags_[i]).store(1, std::memory_order_relaxed);
+    for (std::size_t owner = 0; owner < members_.size(); ++owner)
+      for (std::size_t i = 0; members_[owner].gpu != nullptr && i < row; ++i)
+        std::atomic_ref(flags_.get()[owner * row + i]).store(1, std::memory_order_relaxed);
     std::this_thread::sleep_for(kPause);
   }
 }

@@ -45,7 +45,7 @@ PeerCollectives::PeerCollectives(int rank, int size, Peers& peers, Gpu& gpu, Cop
       gpu_(gpu),
       staging_(staging),
       while_waiting_(std::move(while_waiting)) {
-  gpu_.pool().add_reader(this, [this] { peers_.addresses.wait_for_others(rank_, while_waiting_); });
+  gpu_.pool().add_reader(this, [this] { peers_.wait_for_others(rank_, while_waiting_); });
 }
 
 PeerCollectives::~PeerCollectives() {
@@ -55,13 +55,13 @@ PeerCollectives::~PeerCollectives() {
 // Twice, so that whatever meets next has a number that differs from the last one's.
 void PeerCollectives::barrier(cudaStream_t queue) {
   exchange("barrier", {});
-  for (const int number : {0, 1}) peers_.barrier.meet(rank_, queue, number);
-  peers_.addresses.finish(rank_);
+  for (const int number : {0, 1}) peers_.barrier().meet(rank_, queue, number);
+  peers_.finish(rank_);
 }
 
 PeerCollectives::PeerAddresses PeerCollectives::exchange(const std::string& call,
-                                                         AddressBoard::Addresses mine) {
-  return peers_.addresses.exchange(rank_, call, std::move(mine), while_waiting_);
+                                                         Peers::Addresses mine) {
+  return peers_.exchange(rank_, call, std::move(mine), while_waiting_);
 }
 
 // What is captured knows no copies by one call.
@@ -79,16 +79,23 @@ void PeerCollectives::copy_bytes(cudaStream_t queue, std::vector<CopyRange> rang
                             cudaMemcpyDeviceToDevice, queue));
 }
 
-void PeerCollectives::copy(cudaStream_t queue, const std::string& call,
+bool PeerCollectives::copy(cudaStream_t queue, const std::string& call,
                            const std::vector<Piece>& pieces) {
-  AddressBoard::Addresses mine;
+  Peers::Addresses mine;
   for (const Piece& piece : pieces) mine.push_back(piece.from);
   const PeerAddresses all = exchange(call, std::move(mine));
-  peers_.barrier.meet(rank_, queue, 0);
-  if (is_spread(pieces)) {
+  if (all.empty()) return false;
+  peers_.barrier().meet(rank_, queue, 0);
+  if (is_spread(pieces))
     spread(queue, pieces.front(), all);
-    return peers_.addresses.finish(rank_);
-  }
+  else
+    copy_pieces(queue, pieces, all);
+  peers_.finish(rank_);
+  return true;
+}
+
+void PeerCollectives::copy_pieces(cudaStream_t queue, const std::vector<Piece>& pieces,
+                                  const PeerAddresses& all) {
   std::vector<CopyRange> ranges;
   for (std::size_t turn = 0; turn < pieces.size(); ++turn) {
     // Not all from the same one at first.
@@ -99,8 +106,7 @@ void PeerCollectives::copy(cudaStream_t queue, const std::string& call,
       ranges.push_back({piece.to, from, static_cast<std::int64_t>(piece.bytes)});
   }
   copy_bytes(queue, ranges);
-  peers_.barrier.meet(rank_, queue, 1);
-  peers_.addresses.finish(rank_);
+  peers_.barrier().meet(rank_, queue, 1);
 }
 
 // One root alone would be read by all at once.
@@ -122,39 +128,41 @@ void PeerCollectives::spread(cudaStream_t queue, const Piece& piece, const PeerA
                      static_cast<std::int64_t>(std::min(share, piece.bytes - begin))};
   };
   if (rank_ != piece.root) copy_bytes(queue, {share_of(rank_, piece.root)});
-  peers_.barrier.meet(rank_, queue, 1);
+  peers_.barrier().meet(rank_, queue, 1);
   std::vector<CopyRange> others;
   for (int step = 1; step < size_ && rank_ != piece.root; ++step) {
     const int peer = (rank_ + step) % size_;
     if (peer != piece.root) others.push_back(share_of(peer, peer));
   }
   copy_bytes(queue, others);
-  peers_.barrier.meet(rank_, queue, 2);
+  peers_.barrier().meet(rank_, queue, 2);
 }
 
-void PeerCollectives::reduce(cudaStream_t queue, const std::string& call,
+bool PeerCollectives::reduce(cudaStream_t queue, const std::string& call,
                              const std::vector<Reduction>& all) {
-  AddressBoard::Addresses mine;
+  Peers::Addresses mine;
   for (const Reduction& of : all) mine.insert(mine.end(), {of.input, of.output});
   const PeerAddresses addresses = exchange(call, std::move(mine));
+  if (addresses.empty()) return false;
   const auto sources = [&](std::size_t i) {
     Sources out;
-    for (const AddressBoard::Addresses& of : addresses)
+    for (const Peers::Addresses& of : addresses)
       out.push_back({static_cast<const std::byte*>(of.at(2 * i)),
                      static_cast<const std::byte*>(of.at(2 * i + 1))});
     return out;
   };
-  peers_.barrier.meet(rank_, queue, 0);
+  peers_.barrier().meet(rank_, queue, 0);
   for (std::size_t i = 0; i < all.size(); ++i) sum_own_slice(queue, all[i], sources(i));
-  peers_.barrier.meet(rank_, queue, 1);
+  peers_.barrier().meet(rank_, queue, 1);
   const auto is_scattered = [](const Reduction& of) {
     return of.op == CollectiveOp::reduce_scatter;
   };
   if (!std::ranges::all_of(all, is_scattered)) {
     for (std::size_t i = 0; i < all.size(); ++i) collect_slices(queue, all[i], sources(i));
-    peers_.barrier.meet(rank_, queue, 2);
+    peers_.barrier().meet(rank_, queue, 2);
   }
-  peers_.addresses.finish(rank_);
+  peers_.finish(rank_);
+  return true;
 }
 
 PeerCollectives::Slice PeerCollectives::slice_of(const Reduction& of, int rank) const {

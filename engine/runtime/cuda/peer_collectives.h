@@ -17,7 +17,6 @@ namespace zeroproof::cuda {
 // kernel of the rank that owns the slice, with the bits of the host runtime.
 class PeerCollectives {
  public:
-  using WhileWaiting = AddressBoard::WhileWaiting;
   // Of ranks that reduce together; more leave sums to NCCL.
   static bool can_sum(int ranks);
 
@@ -37,7 +36,8 @@ class PeerCollectives {
     std::byte* to;
     std::size_t bytes;
   };
-  void copy(cudaStream_t queue, const std::string& call, const std::vector<Piece>& pieces);
+  // False, on every rank alike: some rank's memory is none that others reach; nothing was queued.
+  bool copy(cudaStream_t queue, const std::string& call, const std::vector<Piece>& pieces);
 
   // In place but for reduce_scatter, whose output may be the own slice of its input.
   struct Reduction {
@@ -50,11 +50,11 @@ class PeerCollectives {
     std::size_t elements;  // of the input
     std::size_t item() const { return static_cast<std::size_t>(item_bytes(dtype)); }
   };
-  // Each rank sums a slice; a rank that wants the others then copies them.
-  void reduce(cudaStream_t queue, const std::string& call, const std::vector<Reduction>& all);
+  // Each rank sums a slice; a rank that wants the others then copies them. False as of copy().
+  bool reduce(cudaStream_t queue, const std::string& call, const std::vector<Reduction>& all);
 
  private:
-  using PeerAddresses = std::vector<AddressBoard::Addresses>;
+  using PeerAddresses = std::vector<Peers::Addresses>;
   struct Slice {
     std::size_t begin;
     std::size_t elements;
@@ -65,8 +65,9 @@ class PeerCollectives {
   };
   using Sources = std::vector<Source>;
 
-  PeerAddresses exchange(const std::string& call, AddressBoard::Addresses mine);
+  PeerAddresses exchange(const std::string& call, Peers::Addresses mine);
   bool is_spread(const std::vector<Piece>& pieces) const;
+  void copy_pieces(cudaStream_t queue, const std::vector<Piece>& pieces, const PeerAddresses& all);
   void spread(cudaStream_t queue, const Piece& piece, const PeerAddresses& all);
   void copy_bytes(cudaStream_t queue, std::vector<CopyRange> ranges) const;
   Slice slice_of(const Reduction& of, int rank) const;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memory>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "engine/runtime/address_board.h"
@@ -9,17 +9,26 @@
 
 namespace zeroproof::cuda {
 
-// What the ranks of one process share whose GPUs reach each other's memory. Thread-safe.
-struct Peers {
-  explicit Peers(std::vector<std::shared_ptr<Gpu>> gpus)
-      : addresses(static_cast<int>(gpus.size())), barrier(std::move(gpus)) {}
+// What ranks share whose GPUs reach each other's memory. Thread-safe.
+class Peers {
+ public:
+  using Addresses = AddressBoard::Addresses;
+  virtual ~Peers() = default;
 
-  AddressBoard addresses;
-  PeerBarrier barrier;
+  // By rank, as this rank reaches them, when all have published; see AddressBoard::exchange. Empty,
+  // on every rank alike, where some rank's memory is none that others reach.
+  virtual std::vector<Addresses> exchange(int rank, const std::string& call, Addresses mine,
+                                          const WhileWaiting& while_waiting) = 0;
+  // As AddressBoard's.
+  virtual void finish(int rank) = 0;
+  virtual void wait_for_others(int rank, const WhileWaiting& while_waiting) = 0;
+  virtual PeerBarrier& barrier() = 0;
 };
 
-// Lets kernels and copies of each of these GPUs reach the stream-ordered memory of the others;
-// false where the machine cannot.
-bool share_memory(const std::vector<int>& ordinals);
+// Of the ranks of one process, in their order; null where the machine cannot.
+std::unique_ptr<Peers> thread_peers(const std::vector<std::shared_ptr<Gpu>>& gpus);
+
+// Whether each of these GPUs of this process can reach the memory of the others.
+bool can_share_memory(const std::vector<int>& ordinals);
 
 }  // namespace zeroproof::cuda

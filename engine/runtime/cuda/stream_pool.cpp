@@ -7,6 +7,9 @@ namespace zeroproof::cuda {
 
 void* StreamPool::take(std::size_t bytes) {
   gpu_.make_current();
+  if (segments_)
+    return segments_->take(
+        bytes, [this](StreamEvent event) { gpu_.wait_ahead(gpu_.compute_handle(), event); });
   void* data = nullptr;
   const cudaError_t result = cudaMallocAsync(&data, bytes, gpu_.compute_handle());
   if (result == cudaErrorMemoryAllocation) {
@@ -18,6 +21,7 @@ void* StreamPool::take(std::size_t bytes) {
 }
 
 void StreamPool::give_back(void* data, const KeptMemory::Uses& pending_uses) {
+  if (segments_) return give_back_part(data, pending_uses);
   wait_for_readers();
   cudaSetDevice(gpu_.ordinal());
   cudaStream_t last = gpu_.compute_handle();
@@ -32,6 +36,49 @@ void StreamPool::give_back(void* data, const KeptMemory::Uses& pending_uses) {
     last = queue;
   }
   cudaFreeAsync(data, last);
+}
+
+// A collective ends after all have read, so the order of the queues alone says when it is free.
+void StreamPool::give_back_part(void* data, const KeptMemory::Uses& pending_uses) {
+  std::vector<StreamEvent> events;
+  try {
+    for (const KeptMemory::Use& use : pending_uses)
+      if (!is_over(use))
+        events.push_back(
+            gpu_.record_before_deferred(gpu_.handle(static_cast<StreamRole>(use.queue))));
+  } catch (...) {
+    return;  // it stays taken
+  }
+  segments_->heap().give_back(data, std::move(events));
+}
+
+void StreamPool::free(void* data) {
+  cudaSetDevice(gpu_.ordinal());
+  if (!segments_) {
+    cudaFree(data);
+    return;
+  }
+  cudaDeviceSynchronize();
+  segments_->heap().give_back(data, {});
+}
+
+cudaMemPool_t StreamPool::handle() const {
+  cudaMemPool_t pool = nullptr;
+  ZP_CUDA(cudaDeviceGetDefaultMemPool(&pool, gpu_.ordinal()));
+  return pool;
+}
+
+std::int64_t StreamPool::peak_bytes() const {
+  if (segments_) return static_cast<std::int64_t>(segments_->heap().most_used_bytes());
+  std::uint64_t bytes = 0;
+  ZP_CUDA(cudaMemPoolGetAttribute(handle(), cudaMemPoolAttrUsedMemHigh, &bytes));
+  return static_cast<std::int64_t>(bytes);
+}
+
+void StreamPool::reset_peak() {
+  if (segments_) return segments_->heap().reset_most_used();
+  std::uint64_t none = 0;
+  ZP_CUDA(cudaMemPoolSetAttribute(handle(), cudaMemPoolAttrUsedMemHigh, &none));
 }
 
 void StreamPool::add_reader(const void* reader, std::function<void()> wait) {

@@ -31,6 +31,14 @@ class Gpus {
   int count() const;  // of the ranks that have one
   // Null: the ranks are threads of this process.
   const std::shared_ptr<Job>& job() const { return job_; }
+  // Whether each reaches the memory of all others: CudaCollectives::copies need it. The same on
+  // every process.
+  bool reach_each_other() const;
+  // The most memory of this process's first GPU in use at once since the reset: the engine's and
+  // the model's with all that an iteration needs, not the libraries' own. RuntimeFault where CUDA
+  // refuses.
+  std::int64_t peak_bytes() const;
+  void reset_peak() const;
 
  private:
   friend class CudaWorld;
@@ -48,8 +56,7 @@ struct CudaArithmetic {
   bool uses_cudnn = true;        // else attention is done by our own kernels
 };
 
-// How the reductions of a group go whose GPUs belong to one process and reach each other's memory.
-// Other groups have NCCL.
+// How the reductions of a group go whose GPUs reach each other's memory. Other groups have NCCL.
 enum class CudaCollectives : std::uint8_t {
   copies,  // by copy engines, summed in rank order: the bits of the host runtime
   nccl,    // in the order of NCCL's algorithms
