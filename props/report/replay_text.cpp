@@ -145,8 +145,8 @@ std::string status_word(const TraceReplay& trace, const Palette& palette) {
 std::string summary_line(const ReplayReport& report, const Totals& totals, const Palette& palette) {
   const ReplaySummary summary = report.summary();
   const std::string counts =
-      fmt::format("{} traces: {} ok, {} mismatched, {} unreadable", summary.traces, summary.ok,
-                  summary.mismatched, summary.unreadable);
+      fmt::format("{}: {} ok, {} mismatched, {} unreadable", counted(summary.traces, "trace"),
+                  summary.ok, summary.mismatched, summary.unreadable);
   const bool is_good = summary.ok == summary.traces && !report.is_interrupted;
   return fmt::format("{}{}; {}\n", is_good ? palette.good(counts) : palette.bad(counts),
                      report.is_interrupted ? " (interrupted)" : "", totals.levels_text());

@@ -250,8 +250,8 @@ class Index {
   std::string legend() const {
     std::string rows;
     for (const Property* property : properties_) {
-      rows += fmt::format("<tr><td class=\"number\">{}</td><td>{}</td><td>{}</td></tr>\n",
-                          property->number, escaped(property->id), escaped(property->statement));
+      rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", property->number,
+                          escaped(property->id), escaped(property->statement));
     }
     if (rows.empty()) return "";
     return "<div class=\"card\"><table>\n" + rows + "</table></div>\n";

@@ -12,6 +12,7 @@
 #include "props/report/picture/pictures.h"
 #include "props/report/replay_text.h"
 #include "props/report/svg.h"
+#include "props/report/text.h"
 
 namespace zeroproof {
 namespace {
@@ -126,9 +127,9 @@ std::string replay_page(const ReplayReport& report, const ReplayAnswers& answers
                   : is_good                ? "held"
                                            : "findings";
   frame.mood = has_defect ? ReportMood::bad : is_good ? ReportMood::good : ReportMood::open;
-  frame.summary = fmt::format("{} traces: {} ok, {} with findings, {} unreadable; {} {}",
-                              summary.traces, summary.ok, summary.mismatched, summary.unreadable,
-                              all.size(), all.size() == 1 ? "cause" : "causes");
+  frame.summary = fmt::format("{}: {} ok, {} with findings, {} unreadable; {}",
+                              counted(summary.traces, "trace"), summary.ok, summary.mismatched,
+                              summary.unreadable, counted(all.size(), "cause"));
   if (!all.empty()) {
     const CausePicture picture(report, all.front());
     frame.lanes = picture.lanes();
