@@ -12,7 +12,7 @@ if [ "${gpus:-0}" -lt 2 ]; then
   exit 77
 fi
 failures=0
-port=$((20000 + $$ % 20000))
+port=$((41000 + $$ % 20000))  # not one of processes.sh
 export NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL
 
 # every ARGUMENTS…: a process a rank; their exit codes in codes.

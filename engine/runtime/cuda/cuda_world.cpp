@@ -90,7 +90,7 @@ int Gpus::count() const {
 }
 
 bool Gpus::reach_each_other() const {
-  return set_->reach_each_other();
+  return set_ == nullptr || set_->reach_each_other();  // of none, all do
 }
 
 std::int64_t Gpus::peak_bytes() const {

@@ -40,7 +40,7 @@ PeerBarrier::Flags flags_in(const std::shared_ptr<SharedRegion>& region, std::si
           [region](std::uint32_t* flags) { cudaHostUnregister(flags); }};
 }
 
-// Memory that a peer has mapped is never freed before the end, so nobody waits for readers.
+// Memory that a peer has mapped is never freed before the end, so no rank waits for readers.
 class ProcessPeers final : public Peers {
  public:
   using Others = std::vector<std::shared_ptr<PeerSegments>>;

@@ -36,7 +36,7 @@ class PeerCollectives {
     std::byte* to;
     std::size_t bytes;
   };
-  // False, on every rank alike: some rank's memory is none that others reach; nothing was queued.
+  // False, on every rank alike and before work is queued: some rank's memory cannot be reached.
   bool copy(cudaStream_t queue, const std::string& call, const std::vector<Piece>& pieces);
 
   // In place but for reduce_scatter, whose output may be the own slice of its input.
