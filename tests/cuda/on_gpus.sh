@@ -3,7 +3,7 @@
 #
 #   tests/cuda/on_gpus.sh BIN [PART...]     BIN: a folder with zeroproof, zeroproof_engine_tests, fused_kernels_check
 #
-# Parts: kernels runtime schedules faults sanitizer times calls processes conformance programs hooks, and where $BENCH has torch_baseline.py and
+# Parts: kernels runtime schedules faults sanitizer times calls processes hosts conformance programs hooks, and where $BENCH has torch_baseline.py and
 # sweep.sh losses torch; all of them without a name. Logs lie in $OUT. WORLD=N: ranks of schedules, faults and
 # conformance (2, or 1 on one GPU). Seen on two H200s: losses 160 s, torch 400 s, of which the torch engines take 180.
 set -uo pipefail
@@ -79,6 +79,7 @@ run_processes() {
   [[ -x $here/processes.sh ]] || { echo "skipped processes: no script for it"; return; }
   part processes 240 "$here/processes.sh" "$bin/zeroproof"
 }
+run_hosts() { part hosts 200 "$here/two_hosts.sh" "$bin/zeroproof"; }
 
 run_conformance() {
   part conformance 200 python3 "$here/conformance.py" "$bin/zeroproof" --world-size "$world" --limit-s 190
@@ -109,7 +110,7 @@ run_torch() { compared torch 560 beside_torch.py --gpus "$gpus" --budget 220; }
 
 bench=$here/../../bench/cuda
 parts=("$@")
-((${#parts[@]})) || parts=(kernels runtime schedules faults sanitizer times calls processes conformance programs hooks losses torch)
+((${#parts[@]})) || parts=(kernels runtime schedules faults sanitizer times calls processes hosts conformance programs hooks losses torch)
 for name in "${parts[@]}"; do
   declare -F "run_$name" >/dev/null || { echo "unknown part '$name'"; exit 2; }
   "run_$name"

@@ -105,12 +105,15 @@ TEST(DecoderTraining, Tells_the_memory_of_a_gpu_beside_the_formula) {
   report.cell.gpus = Gpus();
   const DecoderMemory formula = memory_of(report.cell);
   report.gpu_peak_bytes = formula.total();
+  report.collectives = "copies";
   EXPECT_NE(decoder_text(report, Palette())
                 .find("1.000 of the formula's " + std::to_string(formula.total())),
             std::string::npos)
       << decoder_text(report, Palette());
   const auto document = nlohmann::json::parse(decoder_json(report));
   EXPECT_EQ(document["formula_bytes"]["staging"], formula.staging);
+  EXPECT_EQ(document["collectives"], "copies");
+  EXPECT_NE(decoder_text(report, Palette()).find("\n  collectives: copies\n"), std::string::npos);
 }
 
 TEST(DecoderTraining, Equals_it_with_three_ranks_and_accumulated_forwards) {

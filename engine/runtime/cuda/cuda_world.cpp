@@ -1,7 +1,6 @@
 #include "zeroproof/engine/runtime/cuda/cuda_world.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <mutex>
@@ -11,6 +10,7 @@
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/cuda/cuda_rank.h"
 #include "engine/runtime/cuda/gpu_set.h"
+#include "engine/runtime/cuda/host_peers.h"
 #include "engine/runtime/host/rank_errors.h"
 #include "engine/runtime/process/byte_strings.h"
 #include "engine/runtime/process/device_assignment.h"
@@ -35,11 +35,9 @@ DeviceAssignment find_seat(const Launch& launch) {
   if (!problem.empty()) return {.problem = problem};
   DeviceAssignment seat = gpu_seat_of(launch, visible);
   if (!seat.problem.empty()) return seat;
-  std::array<char, 256> host{};
   std::array<char, 32> address{};
-  ::gethostname(host.data(), host.size() - 1);
   ZP_CUDA(cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), seat.ordinal));
-  seat.device = fmt::format("{} of {}", address.data(), host.data());
+  seat.device = fmt::format("{} of {}", address.data(), cuda::host_name());
   return seat;
 }
 
@@ -92,7 +90,7 @@ int Gpus::count() const {
 }
 
 bool Gpus::reach_each_other() const {
-  return set_->reach_each_other();
+  return set_ == nullptr || set_->reach_each_other();  // of none, all do
 }
 
 std::int64_t Gpus::peak_bytes() const {

@@ -7,11 +7,29 @@
 #include <cstring>
 
 #include "engine/runtime/cuda/check.h"
-#include "engine/runtime/process/byte_strings.h"
 #include "zeroproof/engine/runtime/fault.h"
 #include "zeroproof/engine/runtime/process/job.h"
 
 namespace zeroproof::cuda {
+namespace {
+
+int place_in(const std::vector<int>& ranks, int rank) {
+  return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
+}
+
+NcclClique::Hosts places_of(const std::vector<int>& ranks,
+                            const std::vector<std::vector<int>>& hosts) {
+  NcclClique::Hosts made;
+  made.places.resize(ranks.size());
+  made.local_size = static_cast<int>(hosts.front().size());
+  for (std::size_t host = 0; host < hosts.size(); ++host)
+    for (std::size_t rank = 0; rank < hosts[host].size(); ++rank)
+      made.places[static_cast<std::size_t>(place_in(ranks, hosts[host][rank]))] = {
+          static_cast<int>(host), static_cast<int>(rank)};
+  return made;
+}
+
+}  // namespace
 
 // Used by the thread that makes worlds and by the job's.
 class GpuSet::Cliques {
@@ -103,31 +121,62 @@ std::shared_ptr<NcclClique> GpuSet::make_clique(const CliqueKey& of) {
   return std::make_shared<NcclClique>(gpus);
 }
 
-// The first rank makes the ids, and the memory that the ranks share if they reach each other's.
+// The first rank makes the ids.
 std::shared_ptr<NcclClique> GpuSet::join_clique(const CliqueKey& of) {
   const std::vector<int>& ranks = of.second;
-  const bool has_copies = host_peers_->reach_each_other(ranks);
   const std::string key =
       fmt::format("nccl/{}/{}/{}", static_cast<int>(of.first), fmt::join(ranks, "-"), made_[of]++);
   NcclClique::Ids ids;
-  std::shared_ptr<SharedRegion> region;
   if (job_->rank() == ranks.front()) {
     for (ncclUniqueId& id : ids) ZP_NCCL(ncclGetUniqueId(&id));
-    if (has_copies) region = HostPeers::make_region(ranks.size());
-    job_->set(key, pack({{reinterpret_cast<const char*>(ids.data()), sizeof ids},
-                         region ? region->place() : std::string()}));
+    job_->set(key, {reinterpret_cast<const char*>(ids.data()), sizeof ids});
   } else {
-    const auto parts = unpack(job_->wait(key, ranks.front(), "the id of their communicator"));
-    if (!parts || parts->size() != 2 || parts->front().size() != sizeof ids)
+    const std::string bytes = job_->wait(key, ranks.front(), "the id of their communicator");
+    if (bytes.size() != sizeof ids)
       throw RuntimeFault("an id of NCCL that another version of it made");
-    std::memcpy(ids.data(), parts->front().data(), sizeof ids);
-    if (has_copies) region = HostPeers::open_region(parts->back(), ranks.size());
+    std::memcpy(ids.data(), bytes.data(), sizeof ids);
   }
-  const auto seat = static_cast<int>(std::ranges::find(ranks, job_->rank()) - ranks.begin());
-  const std::shared_ptr<Gpu>& gpu = gpus_[static_cast<std::size_t>(job_->rank())];
-  return std::make_shared<NcclClique>(
-      NcclClique::Seat{seat, static_cast<int>(ranks.size()), gpu->ordinal()}, ids, *job_,
-      region ? host_peers_->peers(ranks, seat, gpu, region) : nullptr);
+  const NcclClique::Seat seat{place_in(ranks, job_->rank()), static_cast<int>(ranks.size()),
+                              first().ordinal()};
+  return std::make_shared<NcclClique>(seat, ids, *job_, share_memory(of, key));
+}
+
+// Ranks of several hosts share what those of each host do, if these are as many everywhere.
+NcclClique::Shared GpuSet::share_memory(const CliqueKey& of, const std::string& key) {
+  const std::vector<std::vector<int>> hosts = host_peers_->hosts_of(of.second);
+  NcclClique::Shared shared;
+  const std::size_t local = hosts.front().size();
+  const auto is_even = [local](const std::vector<int>& host) { return host.size() == local; };
+  if (local < 2 || !std::ranges::all_of(hosts, is_even)) return shared;
+  if (hosts.size() == 1) {
+    shared.peers = join_peers(of.second, key);
+    return shared;
+  }
+  shared.hosts = std::make_unique<NcclClique::Hosts>(places_of(of.second, hosts));
+  const NcclClique::Hosts::Place own =
+      shared.hosts->places[static_cast<std::size_t>(place_in(of.second, job_->rank()))];
+  shared.hosts->own = own;
+  std::vector<int> between;
+  for (const std::vector<int>& host : hosts)
+    between.push_back(host[static_cast<std::size_t>(own.rank)]);
+  shared.hosts->local = join_peers(hosts[static_cast<std::size_t>(own.host)], key);
+  shared.hosts->between = clique(of.first, between);
+  return shared;
+}
+
+// The first rank makes the memory that they share.
+std::unique_ptr<Peers> GpuSet::join_peers(const std::vector<int>& ranks, const std::string& key) {
+  const std::string place_key = fmt::format("{}/memory/{}", key, ranks.front());
+  std::shared_ptr<SharedRegion> region;
+  if (job_->rank() == ranks.front()) {
+    region = HostPeers::make_region(ranks.size());
+    job_->set(place_key, region->place());
+  } else {
+    const std::string place = job_->wait(place_key, ranks.front(), "the memory that they share");
+    region = HostPeers::open_region(place, ranks.size());
+  }
+  return host_peers_->peers(ranks, place_in(ranks, job_->rank()),
+                            gpus_[static_cast<std::size_t>(job_->rank())], region);
 }
 
 }  // namespace zeroproof::cuda

@@ -46,6 +46,8 @@ class GpuSet {
   using CliqueKey = std::pair<GroupKind, std::vector<int>>;
   std::shared_ptr<NcclClique> make_clique(const CliqueKey& of);
   std::shared_ptr<NcclClique> join_clique(const CliqueKey& of);
+  NcclClique::Shared share_memory(const CliqueKey& of, const std::string& key);
+  std::unique_ptr<Peers> join_peers(const std::vector<int>& ranks, const std::string& key);
 
   std::mutex turn_;
   std::shared_ptr<Job> job_;

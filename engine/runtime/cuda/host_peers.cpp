@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 #include "engine/runtime/cuda/check.h"
@@ -38,7 +40,7 @@ PeerBarrier::Flags flags_in(const std::shared_ptr<SharedRegion>& region, std::si
           [region](std::uint32_t* flags) { cudaHostUnregister(flags); }};
 }
 
-// Memory that a peer has mapped is never freed before the end, so nobody waits for readers.
+// Memory that a peer has mapped is never freed before the end, so no rank waits for readers.
 class ProcessPeers final : public Peers {
  public:
   using Others = std::vector<std::shared_ptr<PeerSegments>>;
@@ -83,6 +85,13 @@ class ProcessPeers final : public Peers {
 
 }  // namespace
 
+std::string host_name() {
+  if (const char* const given = std::getenv("NCCL_HOSTID")) return given;
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
 // What a process shows the others: where its segments are, and what it wrote into the first.
 struct HostPeers::Greeting {
   std::string place;  // empty: it shares no memory
@@ -95,12 +104,13 @@ HostPeers::HostPeers(Job& job, int ordinal)
       segments_(std::make_shared<SharedSegments>(ordinal)),
       others_(static_cast<std::size_t>(job.size())) {
   const Greeting mine = greet();
-  const auto greetings =
-      job.all_gather(pack({mine.place, std::to_string(mine.offset), std::to_string(mine.token)}));
+  const auto greetings = job.all_gather(
+      pack({mine.place, std::to_string(mine.offset), std::to_string(mine.token), host_name()}));
   std::string reached;
   for (int rank = 0; rank < job.size(); ++rank) {
     const auto of = unpack(greetings[static_cast<std::size_t>(rank)]);
-    const bool is_whole = !mine.place.empty() && of && of->size() == 3 && !of->front().empty();
+    const bool is_whole = !mine.place.empty() && of && of->size() == 4 && !of->front().empty() &&
+                          of->back() == host_name();
     const bool is_reached =
         is_whole && (rank == job.rank() ||
                      can_reach(rank, {of->at(0), std::stoull(of->at(1)), std::stoull(of->at(2))}));
@@ -120,6 +130,21 @@ bool HostPeers::reach_each_other(const std::vector<int>& ranks) const {
     return std::ranges::all_of(
         ranks, [&](int to) { return reached.at(static_cast<std::size_t>(to)) == '1'; });
   });
+}
+
+std::vector<std::vector<int>> HostPeers::hosts_of(const std::vector<int>& ranks) const {
+  std::vector<std::vector<int>> hosts;
+  for (const int rank : ranks) {
+    const auto own = std::ranges::find_if(hosts, [&](std::vector<int> host) {
+      host.push_back(rank);
+      return reach_each_other(host);
+    });
+    if (own == hosts.end())
+      hosts.push_back({rank});
+    else
+      own->push_back(rank);
+  }
+  return hosts;
 }
 
 // The token is no other process's, nor an earlier one's.

@@ -14,6 +14,10 @@ class Job;
 
 namespace zeroproof::cuda {
 
+// NCCL_HOSTID, which NCCL takes for the name of a host, or the machine's own: ranks of hosts with
+// different names share no memory. So one machine can stand for several.
+std::string host_name();
+
 // Which processes of a job reach the memory of each other's GPUs, and what this one has of theirs.
 class HostPeers {
  public:
@@ -23,6 +27,8 @@ class HostPeers {
 
   // Of this process's GPU; null: no other process reaches it.
   std::shared_ptr<SharedSegments> segments() const { return has_peers_ ? segments_ : nullptr; }
+  // These ranks in parts that reach each other, in the order of their first ranks: each host's.
+  std::vector<std::vector<int>> hosts_of(const std::vector<int>& ranks) const;
   // Whether each of these ranks reaches all others.
   bool reach_each_other(const std::vector<int>& ranks) const;
 

@@ -83,9 +83,9 @@ NcclClique::NcclClique(const std::vector<std::shared_ptr<Gpu>>& gpus) {
   peers_ = thread_peers(gpus);
 }
 
-NcclClique::NcclClique(const Seat& seat, const Ids& ids, const Job& job,
-                       std::unique_ptr<Peers> peers)
-    : peers_(std::move(peers)),
+NcclClique::NcclClique(const Seat& seat, const Ids& ids, const Job& job, Shared shared)
+    : peers_(std::move(shared.peers)),
+      hosts_(std::move(shared.hosts)),
       members_(std::make_shared<Members>(static_cast<std::size_t>(seat.size))) {
   constexpr std::chrono::milliseconds kLook{20};
   const auto end = std::chrono::steady_clock::now() + job.timeout();
@@ -132,6 +132,7 @@ std::optional<std::string> NcclClique::failure(int rank) {
     return fmt::format("NCCL failed: {}: {}", ncclGetErrorString(result),
                        ncclGetLastError(communicator));
   }
+  if (hosts_) return hosts_->between->failure(hosts_->own.host);
   return std::nullopt;
 }
 
@@ -146,7 +147,10 @@ void NcclClique::abort(const std::string& reason) {
   if (is_aborted_) return;
   reason_ = reason;
   is_aborted_ = true;
-  if (peers_) peers_->barrier().release();  // what NCCL's abort frees waits for them
+  // What NCCL's abort frees waits for them.
+  if (peers_) peers_->barrier().release();
+  if (hosts_) hosts_->local->barrier().release();
+  if (hosts_) hosts_->between->abort(reason);
   if (!end(ncclCommAbort))
     fmt::print(stderr, "zeroproof: NCCL does not end its communicators; they stay\n");
 }

@@ -22,7 +22,8 @@ namespace zeroproof::cuda {
 
 // How many multiprocessors a collective may take: what runs beside computation leaves it so many
 // that its matrix products, of a multiple of 128 blocks as a rule, still are there all at once.
-enum class NcclChannels : std::uint8_t { all, limited };
+// `between`: all, of a group on several hosts; see NcclClique::Hosts.
+enum class NcclChannels : std::uint8_t { all, limited, between };
 
 // The NCCL communicators of a group that this process has, by rank: between its GPUs, or one with
 // other processes. NCCL ends communicators of one process together or not at all, so a clique is
@@ -39,7 +40,23 @@ class NcclClique {
     int ordinal = 0;
   };
   using Ids = std::array<ncclUniqueId, 2>;  // by NcclChannels
-  NcclClique(const Seat& seat, const Ids& ids, const Job& job, std::unique_ptr<Peers> peers);
+  // What this process has of a group on several hosts with as many of its ranks each.
+  struct Hosts {
+    struct Place {
+      int host = 0;
+      int rank = 0;  // on it
+    };
+    std::vector<Place> places;  // by rank of the group
+    Place own;
+    int local_size = 1;
+    std::unique_ptr<Peers> local;         // of this host's ranks
+    std::shared_ptr<NcclClique> between;  // of the ranks of this number on their hosts, by host
+  };
+  struct Shared {
+    std::unique_ptr<Peers> peers;  // of all ranks
+    std::unique_ptr<Hosts> hosts;  // where there are several
+  };
+  NcclClique(const Seat& seat, const Ids& ids, const Job& job, Shared shared);
   ~NcclClique();
   NcclClique(const NcclClique&) = delete;
   NcclClique& operator=(const NcclClique&) = delete;
@@ -49,6 +66,8 @@ class NcclClique {
   void call(int rank, NcclChannels lanes, const std::function<ncclResult_t(ncclComm_t)>& nccl);
   // Null: GPUs that do not reach each other's memory.
   Peers* peers() { return peers_.get(); }
+  // Null: GPUs of one host, or hosts with different numbers of them.
+  Hosts* hosts() { return hosts_.get(); }
   // What NCCL met on this rank since its last call, or the reason of an abort; none while it works.
   std::optional<std::string> failure(int rank);
   bool is_aborted() const { return is_aborted_; }
@@ -71,6 +90,7 @@ class NcclClique {
   bool end(ncclResult_t (*ends)(ncclComm_t));
 
   std::unique_ptr<Peers> peers_;
+  std::unique_ptr<Hosts> hosts_;
   // By rank; without a communicator: of another process. Shared with threads that NCCL keeps.
   std::shared_ptr<Members> members_ = std::make_shared<Members>();
   std::mutex mutex_;

@@ -8,6 +8,7 @@
 
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/cuda/cuda_stream.h"
+#include "engine/runtime/cuda/nccl_types.h"
 #include "engine/runtime/host/rendezvous.h"
 #include "model/check.h"
 
@@ -17,34 +18,11 @@ namespace {
 using host::Collective;
 using host::CollectiveOp;
 
-ncclDataType_t type_of(DType dtype) {
-  switch (dtype) {
-    case DType::float64:
-      return ncclFloat64;
-    case DType::float32:
-      return ncclFloat32;
-    case DType::bfloat16:
-      return ncclBfloat16;
-    case DType::float16:
-      return ncclFloat16;
-  }
-  return ncclFloat64;
-}
-
-ncclRedOp_t op_of(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return ncclSum;
-    case ReduceOp::avg:
-      return ncclAvg;
-    case ReduceOp::max:
-      return ncclMax;
-  }
-  return ncclSum;
-}
-
 // Gathers of less take as long by copies as by NCCL.
 constexpr std::size_t kCopiedBytesMin = std::size_t{1} << 20;
+// On several hosts: less is one round of NCCL's rather than three steps.
+constexpr std::size_t kHostSumBytesMin = std::size_t{4} << 10;
+constexpr int kNoRoot = -1;  // on this host
 // Buckets that a backward fills, 25 to 50 MB, have the time of the next one. What is smaller is the
 // rest at its end, what is larger one parameter: for those somebody waits.
 constexpr std::size_t kFewLanesBytesMin = std::size_t{24} << 20;
@@ -101,11 +79,16 @@ NcclGroup::NcclGroup(host::GroupMembers members, std::shared_ptr<NcclClique> cli
       signal_(gpu_, static_cast<std::int64_t>(sizeof(float)), Placement::device) {
   ZP_CHECK(size() == 1 || clique_ != nullptr, "a group of several ranks without NCCL");
   ZP_CUDA(cudaStreamSynchronize(gpu_->compute()));
-  if (clique_ == nullptr || clique_->peers() == nullptr) return;
-  peers_.emplace(rank(), size(), *clique_->peers(), *gpu_, staging, [this](std::int64_t waited_ms) {
+  if (clique_ == nullptr) return;
+  const WhileWaiting while_waiting = [this](std::int64_t waited_ms) {
     throw_if_failed();
     if (gpu_->while_waiting) gpu_->while_waiting(waited_ms);
-  });
+  };
+  if (Peers* const peers = clique_->peers())
+    peers_.emplace(rank(), size(), *peers, *gpu_, staging, while_waiting);
+  if (NcclClique::Hosts* const hosts = clique_->hosts())
+    local_.emplace(hosts->own.rank, hosts->local_size, *hosts->local, *gpu_, staging,
+                   while_waiting);
 }
 
 Work NcclGroup::issue(Stream& stream, const Collective& collective) {
@@ -141,7 +124,9 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
   const bool is_gathered =
       of.op == CollectiveOp::all_gather && is_copied(static_cast<std::size_t>(of.input.bytes()));
   if (is_gathered && gather_by_copies(queue, of)) return;
-  if (is_summed_by_copies(of.op) && reduce_by_copies(queue, of)) return;
+  const bool is_reduced = is_summed_by_copies(of.op) ||
+                          is_summed_on_hosts(of.op, static_cast<std::size_t>(of.input.bytes()));
+  if (is_reduced && reduce_by_copies(queue, of)) return;
   const void* const input = data_of(of.input, queue);
   void* const output = data_of(of.output, queue);
   const auto count = static_cast<std::size_t>(std::min(of.input.elements, of.output.elements));
@@ -207,9 +192,47 @@ bool NcclGroup::reduce_by_copies(cudaStream_t queue, const Collective& of) {
   const auto* const input = static_cast<const std::byte*>(data_of(of.input, queue));
   auto* const output = static_cast<std::byte*>(data_of(of.output, queue));
   if (of.input.is_empty()) return true;
-  return peers_->reduce(queue, host::description(of),
-                        {{of.op, of.reduce, of.input.dtype(), of.root, input, output,
-                          static_cast<std::size_t>(of.input.elements)}});
+  const PeerCollectives::Reduction reduction{of.op,
+                                             of.reduce,
+                                             of.input.dtype(),
+                                             of.root,
+                                             input,
+                                             output,
+                                             static_cast<std::size_t>(of.input.elements)};
+  if (peers_) return peers_->reduce(queue, host::description(of), {reduction});
+  return reduce_on_hosts(queue, host::description(of), {reduction});
+}
+
+bool NcclGroup::is_summed_on_hosts(CollectiveOp op, std::size_t bytes) const {
+  return local_ && collectives_ == CudaCollectives::copies && bytes >= kHostSumBytesMin &&
+         (op == CollectiveOp::all_reduce || op == CollectiveOp::reduce) &&
+         PeerCollectives::can_sum(clique_->hosts()->local_size);
+}
+
+// Each rank sums its slice of what its host has, then of all hosts with the ranks of its number.
+bool NcclGroup::reduce_on_hosts(cudaStream_t queue, const std::string& call,
+                                std::vector<PeerCollectives::Reduction> all) {
+  const NcclClique::Hosts& hosts = *clique_->hosts();
+  const int host = hosts.own.host;
+  std::vector<int> root_hosts;
+  for (PeerCollectives::Reduction& of : all) {
+    const NcclClique::Hosts::Place root = hosts.places[static_cast<std::size_t>(of.root)];
+    root_hosts.push_back(root.host);
+    of.root = root.host == host ? root.rank : kNoRoot;
+  }
+  order_communicators(queue, NcclChannels::between);
+  const auto between = [&](std::size_t i, std::byte* data, std::size_t elements) {
+    const PeerCollectives::Reduction& of = all[i];
+    const Watchdog::Wait wait(gpu_->watchdog, "a call of NCCL");
+    hosts.between->call(host, NcclChannels::all, [&](ncclComm_t comm) {
+      const ncclDataType_t type = type_of(of.dtype);
+      const ncclRedOp_t op = op_of(of.reduce);
+      return of.op == CollectiveOp::all_reduce
+                 ? ncclAllReduce(data, data, elements, type, op, comm, queue)
+                 : ncclReduce(data, data, elements, type, op, root_hosts[i], comm, queue);
+    });
+  };
+  return local_->reduce(queue, call, all, between);
 }
 
 void NcclGroup::put_in_batch(Stream& stream, const Collective& of) {
@@ -260,6 +283,9 @@ void NcclGroup::run_batch(cudaStream_t queue, const std::vector<Batched>& batch)
   const bool is_reduced =
       reductions.size() == batch.size() && is_summed_by_copies(CollectiveOp::reduce);
   if (is_reduced && peers_->reduce(queue, call, reductions)) return;
+  if (reductions.size() == batch.size() && is_summed_on_hosts(CollectiveOp::reduce, bytes) &&
+      reduce_on_hosts(queue, call, reductions))
+    return;
   run_nccl_batch(queue, batch, bytes);
 }
 

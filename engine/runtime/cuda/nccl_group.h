@@ -69,6 +69,9 @@ class NcclGroup final : public host::CollectiveGroup {
   // False: see PeerCollectives::copy().
   bool gather_by_copies(cudaStream_t queue, const host::Collective& collective);
   bool reduce_by_copies(cudaStream_t queue, const host::Collective& collective);
+  bool is_summed_on_hosts(host::CollectiveOp op, std::size_t bytes) const;
+  bool reduce_on_hosts(cudaStream_t queue, const std::string& call,
+                       std::vector<PeerCollectives::Reduction> all);
   NcclChannels lanes_for(cudaStream_t queue, host::CollectiveOp op, std::size_t bytes) const;
   void order_communicators(cudaStream_t queue, NcclChannels lanes);
   void note_completion(StreamEvent event);
@@ -81,6 +84,7 @@ class NcclGroup final : public host::CollectiveGroup {
   std::shared_ptr<Gpu> gpu_;
   CudaCollectives collectives_;
   std::optional<PeerCollectives> peers_;  // none: no peer access
+  std::optional<PeerCollectives> local_;  // of this host's ranks, where the group has several
   DeviceBuffer signal_;                   // of barriers by NCCL
   host::IssuedCollectives issued_;
   bool is_left_out_ = false;

@@ -139,7 +139,7 @@ void PeerCollectives::spread(cudaStream_t queue, const Piece& piece, const PeerA
 }
 
 bool PeerCollectives::reduce(cudaStream_t queue, const std::string& call,
-                             const std::vector<Reduction>& all) {
+                             const std::vector<Reduction>& all, const Between& between) {
   Peers::Addresses mine;
   for (const Reduction& of : all) mine.insert(mine.end(), {of.input, of.output});
   const PeerAddresses addresses = exchange(call, std::move(mine));
@@ -153,6 +153,10 @@ bool PeerCollectives::reduce(cudaStream_t queue, const std::string& call,
   };
   peers_.barrier().meet(rank_, queue, 0);
   for (std::size_t i = 0; i < all.size(); ++i) sum_own_slice(queue, all[i], sources(i));
+  for (std::size_t i = 0; between && i < all.size(); ++i) {
+    const Slice own = slice_of(all[i], rank_);
+    if (own.elements > 0) between(i, all[i].output + own.begin * all[i].item(), own.elements);
+  }
   peers_.barrier().meet(rank_, queue, 1);
   const auto is_scattered = [](const Reduction& of) {
     return of.op == CollectiveOp::reduce_scatter;

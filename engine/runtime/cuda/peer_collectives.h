@@ -36,7 +36,7 @@ class PeerCollectives {
     std::byte* to;
     std::size_t bytes;
   };
-  // False, on every rank alike: some rank's memory is none that others reach; nothing was queued.
+  // False, on every rank alike and before work is queued: some rank's memory cannot be reached.
   bool copy(cudaStream_t queue, const std::string& call, const std::vector<Piece>& pieces);
 
   // In place but for reduce_scatter, whose output may be the own slice of its input.
@@ -51,7 +51,10 @@ class PeerCollectives {
     std::size_t item() const { return static_cast<std::size_t>(item_bytes(dtype)); }
   };
   // Each rank sums a slice; a rank that wants the others then copies them. False as of copy().
-  bool reduce(cudaStream_t queue, const std::string& call, const std::vector<Reduction>& all);
+  // `between` adds to the sums of a slice what others than these ranks have, before that.
+  using Between = std::function<void(std::size_t of, std::byte* data, std::size_t elements)>;
+  bool reduce(cudaStream_t queue, const std::string& call, const std::vector<Reduction>& all,
+              const Between& between = nullptr);
 
  private:
   using PeerAddresses = std::vector<Peers::Addresses>;
