@@ -254,6 +254,11 @@ TEST(Verify, Holds_in_every_part) {
   for (const char* name : {"report/report.json", "report/junit.xml", "report/report.md"}) {
     EXPECT_NE("", read_file(scratch / name)) << name;
   }
+  const std::string page = read_file(scratch / "report/index.html");
+  EXPECT_NE(std::string::npos, page.find("8 of 8 parts hold, each on a small sample"));
+  const std::size_t at = page.find("state.depth_zero_at_quiet");
+  EXPECT_LT(page.find("epilogue.exactly_once"), at) << "the list is in the order of numbers";
+  EXPECT_LT(at, page.find("state.clean_after_abort"));
 }
 
 TEST(Verify, Refuses_to_expect_a_property_that_is_none) {
