@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <string_view>
 #include <utility>
 
 #include "model/check.h"
+#include "model/fnv1a.h"
 
 namespace zeroproof {
 namespace {
@@ -14,15 +14,6 @@ namespace {
 constexpr std::size_t kTextBytes = 240;  // of a call; longer ones differ by their hash
 constexpr std::size_t kAddresses = 64;   // of a round; a call with more takes several
 constexpr std::size_t kPlaces = 2;
-
-// FNV-1a.
-std::uint64_t hash_of(std::string_view text) {
-  constexpr std::uint64_t kBasis = 0xcbf29ce484222325ULL;
-  constexpr std::uint64_t kPrime = 0x100000001b3ULL;
-  std::uint64_t hash = kBasis;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
-  return hash;
-}
 
 }  // namespace
 
@@ -90,7 +81,7 @@ std::vector<ProcessBoard::Addresses> ProcessBoard::exchange(const std::string& c
 void ProcessBoard::publish(const std::string& call, const Addresses& mine, std::size_t part) {
   ++rounds_;
   Entry& own = entry(rank_);
-  own.hash = hash_of(call);
+  own.hash = fnv1a(call);
   own.count = mine.size();
   own.text_bytes = call.size();
   std::copy_n(call.begin(), std::min(call.size(), kTextBytes), own.text.begin());

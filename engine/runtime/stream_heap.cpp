@@ -13,7 +13,7 @@ void StreamHeap::add(void* segment, std::size_t bytes) {
 
 // The smallest that is large enough, so that large ones stay whole.
 void* StreamHeap::take(std::size_t bytes, const Wait& wait) {
-  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  bytes = aligned(bytes);
   auto found = free_.lower_bound({bytes, nullptr});
   while (found == free_.end() && !late_.empty()) {
     const Late oldest = std::move(late_.front());

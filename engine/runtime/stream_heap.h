@@ -19,6 +19,10 @@ class StreamHeap {
  public:
   using Wait = std::function<void(StreamEvent)>;
   static constexpr std::size_t kAlignment = 512;  // that of cudaMallocAsync
+  // What a block of so many bytes takes.
+  static constexpr std::size_t aligned(std::size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
 
   void add(void* segment, std::size_t bytes);
   // Null: no free block is large enough. Memory given back after work of other streams is given

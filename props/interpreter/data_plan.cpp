@@ -8,6 +8,7 @@
 
 #include "model/baseline/exact_data.h"
 #include "model/check.h"
+#include "model/fnv1a.h"
 #include "model/splitmix64.h"
 #include "props/interpreter/program_count.h"
 
@@ -20,12 +21,6 @@ constexpr int kShiftMost = 5;  // between elements of one weight
 
 std::uint64_t mix(std::uint64_t x) {
   return next_splitmix64(x);
-}
-
-std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
 }
 
 int bits_for(std::int64_t count) {
@@ -269,7 +264,7 @@ double DataPlan::number(const Place& place, std::int64_t slot, int rank) const {
 
 Tensor DataPlan::factor(const Use& use, int uses, std::int64_t slot, int rank) const {
   const std::int64_t of_window = slot % slots_;
-  Place place{.hash = mix(hash_of(use.weight) ^ seed_),
+  Place place{.hash = mix(fnv1a(use.weight) ^ seed_),
               .contribution = (of_window * ranks_ + rank) * uses + use.number,
               .contributions = slots_ * ranks_ * uses,
               .bits = std::max(bits_ - carry_bits(use.summed_rows), 1)};

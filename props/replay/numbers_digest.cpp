@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/fnv1a.h"
+
 namespace zeroproof {
 namespace {
 
 using Hashes = std::vector<std::optional<std::string>>;
 
-std::uint64_t hash_of(std::string_view text) {
-  constexpr std::uint64_t kPrime = 0x100000001b3U;
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * kPrime;
-  return hash;
-}
-
 // A sum, so that the order of the parameters does not count.
 std::uint64_t entry_of(const std::string& param, const Hashes& hashes, std::size_t at) {
   if (at >= hashes.size()) return 0;
-  return hash_of(param + "=" + hashes[at].value_or("none"));
+  return fnv1a(param + "=" + hashes[at].value_or("none"));
 }
 
 bool is_ignored(std::string_view param, const WrapperRecord& wrapper) {

@@ -27,9 +27,7 @@ GraphArena::~GraphArena() {
 void* GraphArena::take(std::size_t bytes, const StreamHeap::Wait& wait) {
   constexpr std::size_t kSegmentBytes = std::size_t{64} << 20;
   if (void* const found = heap_.take(bytes, wait)) return found;
-  const std::size_t size = std::max(
-      (bytes + StreamHeap::kAlignment - 1) / StreamHeap::kAlignment * StreamHeap::kAlignment,
-      kSegmentBytes);
+  const std::size_t size = std::max(StreamHeap::aligned(bytes), kSegmentBytes);
   void* const segment = new_segment(size, wait);
   segments_.push_back(segment);
   heap_.add(segment, size);

@@ -21,15 +21,17 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::uint64_t kFirstSegment = 1;
 
-// The flags of a group's barrier come after its board.
-std::size_t board_bytes(std::size_t ranks) {
-  const std::size_t bytes = ProcessBoard::bytes_of(static_cast<int>(ranks));
+std::size_t whole_pages(std::size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
+// The flags of a group's barrier come after its board.
+std::size_t board_bytes(std::size_t ranks) {
+  return whole_pages(ProcessBoard::bytes_of(static_cast<int>(ranks)));
+}
+
 std::size_t flag_bytes(std::size_t ranks) {
-  const std::size_t bytes = PeerBarrier::flag_count(ranks) * sizeof(std::uint32_t);
-  return (bytes + kPage - 1) / kPage * kPage;
+  return whole_pages(PeerBarrier::flag_count(ranks) * sizeof(std::uint32_t));
 }
 
 PeerBarrier::Flags flags_in(const std::shared_ptr<SharedRegion>& region, std::size_t ranks) {
@@ -104,13 +106,14 @@ HostPeers::HostPeers(Job& job, int ordinal)
       segments_(std::make_shared<SharedSegments>(ordinal)),
       others_(static_cast<std::size_t>(job.size())) {
   const Greeting mine = greet();
+  const std::string host = host_name();
   const auto greetings = job.all_gather(
-      pack({mine.place, std::to_string(mine.offset), std::to_string(mine.token), host_name()}));
+      pack({mine.place, std::to_string(mine.offset), std::to_string(mine.token), host}));
   std::string reached;
   for (int rank = 0; rank < job.size(); ++rank) {
     const auto of = unpack(greetings[static_cast<std::size_t>(rank)]);
-    const bool is_whole = !mine.place.empty() && of && of->size() == 4 && !of->front().empty() &&
-                          of->back() == host_name();
+    const bool is_whole =
+        !mine.place.empty() && of && of->size() == 4 && !of->front().empty() && of->back() == host;
     const bool is_reached =
         is_whole && (rank == job.rank() ||
                      can_reach(rank, {of->at(0), std::stoull(of->at(1)), std::stoull(of->at(2))}));

@@ -124,8 +124,7 @@ void NcclGroup::run(cudaStream_t queue, const Collective& of) {
   const bool is_gathered =
       of.op == CollectiveOp::all_gather && is_copied(static_cast<std::size_t>(of.input.bytes()));
   if (is_gathered && gather_by_copies(queue, of)) return;
-  const bool is_reduced = is_summed_by_copies(of.op) ||
-                          is_summed_on_hosts(of.op, static_cast<std::size_t>(of.input.bytes()));
+  const bool is_reduced = is_summed(of.op, static_cast<std::size_t>(of.input.bytes()));
   if (is_reduced && reduce_by_copies(queue, of)) return;
   const void* const input = data_of(of.input, queue);
   void* const output = data_of(of.output, queue);
@@ -199,8 +198,17 @@ bool NcclGroup::reduce_by_copies(cudaStream_t queue, const Collective& of) {
                                              input,
                                              output,
                                              static_cast<std::size_t>(of.input.elements)};
-  if (peers_) return peers_->reduce(queue, host::description(of), {reduction});
-  return reduce_on_hosts(queue, host::description(of), {reduction});
+  return run_reductions(queue, host::description(of), {reduction});
+}
+
+bool NcclGroup::is_summed(CollectiveOp op, std::size_t bytes) const {
+  return is_summed_by_copies(op) || is_summed_on_hosts(op, bytes);
+}
+
+bool NcclGroup::run_reductions(cudaStream_t queue, const std::string& call,
+                               std::vector<PeerCollectives::Reduction> all) {
+  if (peers_) return peers_->reduce(queue, call, all);
+  return reduce_on_hosts(queue, call, std::move(all));
 }
 
 bool NcclGroup::is_summed_on_hosts(CollectiveOp op, std::size_t bytes) const {
@@ -281,11 +289,8 @@ void NcclGroup::run_batch(cudaStream_t queue, const std::vector<Batched>& batch)
   const bool is_broadcast = pieces.size() == batch.size() && is_copied(bytes / batch.size());
   if (is_broadcast && peers_->copy(queue, call, pieces)) return;
   const bool is_reduced =
-      reductions.size() == batch.size() && is_summed_by_copies(CollectiveOp::reduce);
-  if (is_reduced && peers_->reduce(queue, call, reductions)) return;
-  if (reductions.size() == batch.size() && is_summed_on_hosts(CollectiveOp::reduce, bytes) &&
-      reduce_on_hosts(queue, call, reductions))
-    return;
+      reductions.size() == batch.size() && is_summed(CollectiveOp::reduce, bytes);
+  if (is_reduced && run_reductions(queue, call, std::move(reductions))) return;
   run_nccl_batch(queue, batch, bytes);
 }
 

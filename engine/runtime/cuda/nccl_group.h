@@ -70,6 +70,10 @@ class NcclGroup final : public host::CollectiveGroup {
   bool gather_by_copies(cudaStream_t queue, const host::Collective& collective);
   bool reduce_by_copies(cudaStream_t queue, const host::Collective& collective);
   bool is_summed_on_hosts(host::CollectiveOp op, std::size_t bytes) const;
+  // One way or the other: by copies between all ranks, or on several hosts.
+  bool is_summed(host::CollectiveOp op, std::size_t bytes) const;
+  bool run_reductions(cudaStream_t queue, const std::string& call,
+                      std::vector<PeerCollectives::Reduction> all);
   bool reduce_on_hosts(cudaStream_t queue, const std::string& call,
                        std::vector<PeerCollectives::Reduction> all);
   NcclChannels lanes_for(cudaStream_t queue, host::CollectiveOp op, std::size_t bytes) const;
