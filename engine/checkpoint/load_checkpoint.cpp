@@ -11,7 +11,6 @@
 #include "engine/checkpoint/state_check.h"
 #include "engine/checkpoint/tensor_file.h"
 #include "engine/checkpoint/tensor_parallel.h"
-#include "model/one_line.h"
 
 namespace zeroproof {
 namespace {
@@ -204,9 +203,9 @@ class Loader {
   }
 
   tl::unexpected<Error> does_not_fit(const StoredTensor& record, const Error& error) const {
-    return fail_in_one_line(ErrorCode::usage, fmt::format("{}/{}: '{}' does not fit: {}", path_,
-                                                          parameter_folder(record.parameter),
-                                                          name_of(record), error.text));
+    return fail(ErrorCode::usage,
+                fmt::format("{}/{}: '{}' does not fit: {}", path_,
+                            parameter_folder(record.parameter), name_of(record), error.text));
   }
 
   std::vector<std::vector<std::string>> groups() const {

@@ -7,7 +7,6 @@
 
 #include "engine/checkpoint/checksum.h"
 #include "engine/checkpoint/file_names.h"
-#include "model/one_line.h"
 
 namespace zeroproof {
 
@@ -56,11 +55,10 @@ Result<void> read_sealed(std::string_view text, const std::string& path, std::st
     const json value = json::parse(line);
     const auto found = value.at("schema").get<std::string>();
     if (found != schema)
-      return fail_in_one_line(
-          ErrorCode::unreadable,
-          fmt::format("{}: has schema '{}', and this version reads '{}'; load it "
-                      "with the version that saved it",
-                      path, found, schema));
+      return fail(ErrorCode::unreadable,
+                  fmt::format("{}: has schema '{}', and this version reads '{}'; load it "
+                              "with the version that saved it",
+                              path, found, schema));
     read(value);
     return {};
   } catch (const json::exception& error) {
@@ -71,10 +69,10 @@ Result<void> read_sealed(std::string_view text, const std::string& path, std::st
 }
 
 tl::unexpected<Error> damaged(const std::string& path, std::string_view why) {
-  return fail_in_one_line(ErrorCode::unreadable,
-                          fmt::format("{}: is damaged ({}); restore it from a copy or load another "
-                                      "checkpoint by its tag",
-                                      path, why));
+  return fail(ErrorCode::unreadable,
+              fmt::format("{}: is damaged ({}); restore it from a copy or load another "
+                          "checkpoint by its tag",
+                          path, why));
 }
 
 }  // namespace zeroproof

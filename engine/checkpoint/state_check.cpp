@@ -8,7 +8,6 @@
 #include "engine/checkpoint/axis_plan.h"
 #include "engine/checkpoint/file_names.h"
 #include "engine/checkpoint/tensor_parallel.h"
-#include "model/one_line.h"
 
 namespace zeroproof {
 namespace {
@@ -16,7 +15,7 @@ namespace {
 using Names = std::set<std::string>;
 
 tl::unexpected<Error> cannot_save(const std::string& name, const std::string& why) {
-  return fail_in_one_line(ErrorCode::usage, fmt::format("'{}' cannot be saved: {}", name, why));
+  return fail(ErrorCode::usage, fmt::format("'{}' cannot be saved: {}", name, why));
 }
 
 Result<void> check_tensor(const FullTensor& tensor, Names& names) {
@@ -73,18 +72,16 @@ Result<void> check_same_names(Names unknown, const std::vector<TensorTarget>& ta
                               const std::string& path, std::string_view kind) {
   for (const TensorTarget& target : targets) {
     if (unknown.erase(target.name) > 0) continue;
-    return fail_in_one_line(
-        ErrorCode::usage,
-        fmt::format("{}: has no {} '{}', which this engine needs; load a checkpoint of the "
-                    "same model and optimizer",
-                    path, kind, target.name));
+    return fail(ErrorCode::usage,
+                fmt::format("{}: has no {} '{}', which this engine needs; load a checkpoint of the "
+                            "same model and optimizer",
+                            path, kind, target.name));
   }
   if (unknown.empty()) return {};
-  return fail_in_one_line(
-      ErrorCode::usage,
-      fmt::format("{}: has the {} '{}', which this engine does not know; load it into the "
-                  "model and optimizer that it was saved from",
-                  path, kind, *unknown.begin()));
+  return fail(ErrorCode::usage,
+              fmt::format("{}: has the {} '{}', which this engine does not know; load it into the "
+                          "model and optimizer that it was saved from",
+                          path, kind, *unknown.begin()));
 }
 
 struct Step {
@@ -177,7 +174,7 @@ Result<void> check_steps(const TrainingState& state,
     const std::vector<Step> steps = steps_of(state, names[g]);
     for (const Step& step : steps) {
       if (step.value == steps.front().value) continue;
-      return fail_in_one_line(
+      return fail(
           ErrorCode::usage,
           fmt::format("{}: group {} has unequal steps: {} of '{}' and {} of '{}'; a group is "
                       "stepped together, so load a checkpoint with these groups",

@@ -10,7 +10,6 @@
 
 #include "engine/checkpoint/element_bits.h"
 #include "engine/checkpoint/file_names.h"
-#include "model/one_line.h"
 
 namespace zeroproof {
 namespace {
@@ -47,11 +46,10 @@ std::optional<std::uint64_t> bytes_of(const Shape& sizes, DType dtype, std::uint
 }
 
 tl::unexpected<Error> no_tensor(const std::string& path, std::string_view why) {
-  return fail_in_one_line(
-      ErrorCode::unreadable,
-      fmt::format("{}: is no tensor file of this version: {}; load it with the version "
-                  "that saved it, or restore it from a copy",
-                  path, why));
+  return fail(ErrorCode::unreadable,
+              fmt::format("{}: is no tensor file of this version: {}; load it with the version "
+                          "that saved it, or restore it from a copy",
+                          path, why));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "engine/precision/module_classes.h"
 #include "engine/schedule/rate_schedule.h"
 #include "model/nearest_name.h"
-#include "model/one_line.h"
 #include "zeroproof/engine/zero_config.h"
 
 namespace zeroproof {
@@ -234,7 +233,7 @@ Result<void> validate(const ZeroConfig& config) {
       check_master_weights, check_safe_modules, check_scheduler};
   for (const auto check : kChecks) {
     Finding finding = check(config);
-    if (!finding.empty()) return fail_in_one_line(ErrorCode::usage, std::move(finding));
+    if (!finding.empty()) return fail(ErrorCode::usage, std::move(finding));
   }
   return {};
 }

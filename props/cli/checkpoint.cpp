@@ -80,7 +80,11 @@ class CheckpointVerb final : public Verb {
                     {"LAYOUT",
                      "convert: to whole tensors (universal), or to a shard for each rank (shards)",
                      {"universal", "shards"}});
-    flags.add_value("ranks", ranks_, {"N", "convert --to shards: number of ranks"});
+    flags.add_value("ranks", ranks_, {"N", "convert --to shards: number of data-parallel ranks"});
+    flags.add_value("tensor-ranks", tensor_ranks_,
+                    {"N",
+                     "convert: number of tensor-parallel ranks; its partition rules say how "
+                     "parameters are cut (default: as many as saved it)"});
   }
 
   Result<VerbResult> run(Session& session) override {
@@ -95,8 +99,8 @@ class CheckpointVerb final : public Verb {
       return fail(ErrorCode::usage, is_convert ? "checkpoint convert: name a folder to read and "
                                                  "one to write"
                                                : "checkpoint: name one folder");
-    if (!is_convert && (!to_.empty() || !ranks_.empty()))
-      return fail(ErrorCode::usage, "checkpoint: --to and --ranks are of convert");
+    if (!is_convert && !(to_ + ranks_ + tensor_ranks_).empty())
+      return fail(ErrorCode::usage, "checkpoint: --to, --ranks and --tensor-ranks are of convert");
     if (is_convert) return convert(session);
     return action == "verify" ? verify(session) : inspect(session);
   }
@@ -124,23 +128,30 @@ class CheckpointVerb final : public Verb {
                                           shell_quote(words_[1]))};
   }
 
+  // 0: the flag was not given.
+  static Result<int> count_of_ranks(const std::string& flag, const std::string& text) {
+    if (text.empty()) return 0;
+    const auto ranks = parse_count(text, "checkpoint convert: " + flag);
+    if (!ranks) return tl::unexpected(ranks.error());
+    if (*ranks >= 1 && *ranks <= kRanksMax) return static_cast<int>(*ranks);
+    return fail(ErrorCode::usage, fmt::format("checkpoint convert: {} {}: give a number from 1 to "
+                                              "{}",
+                                              flag, text, kRanksMax));
+  }
+
   Result<ConvertOptions> convert_options() const {
     if (to_.empty())
       return fail(ErrorCode::usage, "checkpoint convert: name --to universal or --to shards");
-    ConvertOptions options{.tag = tag_, .should_stop = was_interrupted};
-    if (to_ == "universal" && ranks_.empty()) return options;
-    if (to_ == "universal")
+    if (to_ == "universal" && !ranks_.empty())
       return fail(ErrorCode::usage, "checkpoint convert: --ranks is of --to shards");
-    if (ranks_.empty())
+    if (to_ == "shards" && ranks_.empty())
       return fail(ErrorCode::usage, "checkpoint convert: --to shards needs --ranks N");
-    const auto ranks = parse_count(ranks_, "checkpoint convert: --ranks");
-    if (!ranks) return tl::unexpected(ranks.error());
-    if (*ranks < 1 || *ranks > kRanksMax)
-      return fail(ErrorCode::usage, fmt::format("checkpoint convert: --ranks {}: give a number "
-                                                "from 1 to {}",
-                                                ranks_, kRanksMax));
-    options.data_ranks = static_cast<int>(*ranks);
-    return options;
+    const auto data = count_of_ranks("--ranks", ranks_);
+    if (!data) return tl::unexpected(data.error());
+    const auto tensor = count_of_ranks("--tensor-ranks", tensor_ranks_);
+    if (!tensor) return tl::unexpected(tensor.error());
+    return ConvertOptions{
+        .tag = tag_, .data_ranks = *data, .tensor_ranks = *tensor, .should_stop = was_interrupted};
   }
 
   Result<VerbResult> convert(const Session& session) {
@@ -153,13 +164,14 @@ class CheckpointVerb final : public Verb {
     return VerbResult{
         .text = [path = *made] { return path + "\n"; },
         .json =
-            [this, path = *made, ranks = options->data_ranks] {
+            [this, path = *made, data = options->data_ranks, tensor = options->tensor_ranks] {
               return document_text<OrderedJson>(
                   {{"schema", "zeroproof.checkpoint_convert/1"},
                    {"input", words_[1]},
                    {"output", path},
                    {"layout", to_},
-                   {"data_parallel_size", ranks > 0 ? OrderedJson(ranks) : OrderedJson(nullptr)}});
+                   {"data_parallel_size", data > 0 ? OrderedJson(data) : OrderedJson()},
+                   {"tensor_parallel_size", tensor > 0 ? OrderedJson(tensor) : OrderedJson()}});
             },
         .next = "checkpoint verify " + shell_quote(words_[2])};
   }
@@ -168,6 +180,7 @@ class CheckpointVerb final : public Verb {
   std::string tag_;
   std::string to_;
   std::string ranks_;
+  std::string tensor_ranks_;
 };
 
 }  // namespace

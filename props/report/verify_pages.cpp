@@ -158,8 +158,9 @@ class Index {
   std::string summary() const {
     const std::vector<VerifyPart> all = verify_parts(report_);
     const auto good = std::ranges::count_if(all, &VerifyPart::is_good);
-    return fmt::format("{} of {} parts hold{}", good, all.size(),
-                       report_.options.is_quick ? ", each on a small sample" : "");
+    return fmt::format("{} of {} parts hold{}{}", good, all.size(),
+                       report_.options.is_quick ? ", each on a small sample" : "",
+                       report_.is_interrupted ? "; interrupted" : "");
   }
 
   // The first thing that makes it fail.
@@ -180,9 +181,9 @@ class Index {
       rows += fmt::format("<tr><td>{}</td><td><b>{}</b></td><td>{}</td></tr>\n",
                           html_chip(part.verdict, mood_of(part.is_good())), escaped(part.name),
                           escaped(part.text));
-      for (const std::string& failure : part.failures)
-        rows += fmt::format("<tr><td></td><td colspan=\"2\"><code>{}</code></td></tr>\n",
-                            escaped(failure));
+      for (const auto& [word, text] : part.failures)
+        rows += fmt::format("<tr><td></td><td colspan=\"2\"><code>{} {}</code></td></tr>\n",
+                            escaped(word), escaped(text));
     }
     return "<div class=\"card parts\"><table>\n" + rows + "</table></div>\n";
   }

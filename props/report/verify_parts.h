@@ -3,21 +3,27 @@
 #include <string>
 #include <vector>
 
-#include "props/report/verify_report.h"
+#include "props/verify.h"
 
 namespace zeroproof {
 
-// One part of verify, as the page for the terminal has it.
+// What a part of verify names: a run, a cell, a fault.
+struct VerifyFailure {
+  std::string word;  // "FALSIFIED"
+  std::string text;  // in one line
+};
+
+// One part of verify, for the pages of terminal and browser.
 struct VerifyPart {
-  std::string verdict;  // "held", "MISSED"
+  std::string verdict;  // "held", "FALSIFIED", "caught", "MISSED"
   std::string name;     // "replay"
-  std::string text;
-  std::vector<std::string> failures;  // a line each
+  std::string text;     // in one line
+  std::vector<VerifyFailure> failures;
 
   bool is_good() const { return verdict == "held" || verdict == "caught"; }
 };
 
-// Read from verify_parts_text, so that the pages for terminal and browser cannot differ.
+// Those that were run, in their order.
 std::vector<VerifyPart> verify_parts(const VerifyReport& report);
 
 }  // namespace zeroproof

@@ -12,9 +12,6 @@ namespace zeroproof {
 // One page for people.
 std::string verify_text(const VerifyReport& report, const PageStyle& style);
 
-// Its lines about the parts, each "held       replay    …", without colour.
-std::string verify_parts_text(const VerifyReport& report);
-
 // The same as Markdown.
 std::string verify_markdown(const VerifyReport& report);
 

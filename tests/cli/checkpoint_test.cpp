@@ -82,6 +82,7 @@ TEST(CheckpointVerb, Converts_there_and_back) {
   const auto document = nlohmann::json::parse(there.out);
   EXPECT_EQ("made/global_step7", document["output"]);
   EXPECT_EQ(4, document["data_parallel_size"]);
+  EXPECT_EQ(nullptr, document["tensor_parallel_size"]);
   const CommandResult shown = run_shell_in(scratch, "zeroproof checkpoint inspect made");
   EXPECT_THAT(shown.out, HasSubstr("4 data-parallel ranks saved"));
   const CommandResult back =
@@ -105,6 +106,9 @@ TEST(CheckpointVerb, Refuses_what_it_cannot_do_in_one_line) {
            {"verify", 2, "name one folder"},
            {"verify run run", 2, "name one folder"},
            {"verify run --ranks 3", 2, "are of convert"},
+           {"verify run --tensor-ranks 2", 2, "are of convert"},
+           {"convert run made --to universal --tensor-ranks 0", 2, "--tensor-ranks 0: give a"},
+           {"convert run made --to universal --tensor-ranks 2", 2, "no partition rule says how"},
            {"verify nowhere", 5, "nowhere/latest: cannot be read"},
            {"inspect run --tag step9", 5, "has no checkpoint 'step9'"},
            {"inspect run/global_step7/zero", 5, "cannot be read"},

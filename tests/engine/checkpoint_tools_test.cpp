@@ -221,6 +221,93 @@ TEST(CheckpointConvert, Keeps_tensor_parallel_parts) {
   EXPECT_TRUE(is_same_state(loaded("run"), loaded("whole")));
 }
 
+// Parameters of every rule, whole: ranks of any number make the whole of it again.
+TrainingState ruled_state() {
+  const auto counted = [](std::string name, Shape sizes) {
+    FullTensor tensor{std::move(name), std::move(sizes), {}};
+    for (std::int64_t at = 0; at < numel(tensor.sizes); ++at)
+      tensor.values.push_back(static_cast<double>(at + 1) / 8);
+    return tensor;
+  };
+  TrainingState state;
+  state.parameters = {counted("rows", {12, 3}), counted("columns", {3, 12}),
+                      counted("qkv", {36, 2}), counted("words", {7, 2}), counted("norm", {3})};
+  state.partition_rules = {
+      {"rows", {.kind = PartitionKind::sliced, .axis = 0}},
+      {"columns", {.kind = PartitionKind::sliced, .axis = 1, .partition_sizes = {7, 5}}},
+      {"qkv", {.kind = PartitionKind::sliced, .axis = 0, .sub_parameters = {12, 12, 12}}},
+      {"words", {.kind = PartitionKind::vocabulary, .vocabulary_rows = 7}},
+      {"norm", {.kind = PartitionKind::replicated}}};
+  std::vector<std::string> names;
+  for (const FullTensor& tensor : state.parameters) {
+    names.push_back(tensor.name);
+    for (const std::string key : {"exp_avg", "exp_avg_sq"}) {
+      FullTensor moment = tensor;
+      moment.name += "/" + key;
+      for (double& value : moment.values) value *= key == "exp_avg" ? -0.5 : 0.25;
+      state.optimizer_state.push_back(std::move(moment));
+    }
+    state.optimizer_state.push_back({tensor.name + "/step", {}, {3}});
+  }
+  state.groups = {{.parameters = names}};
+  return state;
+}
+
+TEST(CheckpointConvert, Cuts_for_any_number_of_tensor_parallel_ranks_and_back) {
+  MemoryFileSystem files;
+  const auto saved = save_checkpoint(ruled_state(), files, "whole");
+  ASSERT_TRUE(saved) << saved.error().text;
+  std::string from = "whole";
+  int step = 0;
+  for (const auto& [data, tensor] :
+       std::vector<std::pair<int, int>>{{0, 2}, {2, 3}, {5, 1}, {3, 4}, {0, 6}, {0, 1}}) {
+    const std::string to = "made" + std::to_string(++step);
+    SCOPED_TRACE(to);
+    const auto made =
+        convert_checkpoint(files, from, to, {.data_ranks = data, .tensor_ranks = tensor});
+    ASSERT_TRUE(made) << made.error().text;
+    EXPECT_TRUE(problems_in(files, to).empty());
+    from = to;
+  }
+  const LoadTargets targets = targets_of(ruled_state());  // without the rows of padding
+  const LoadOptions options{.targets = targets, .tensor_parallel = ParallelRank{}};
+  EXPECT_TRUE(is_same_state(load_checkpoint(files, "whole", options).value(),
+                            load_checkpoint(files, from, options).value()));
+}
+
+TEST(CheckpointConvert, Gives_a_tensor_parallel_rank_what_a_load_of_the_whole_gives_it) {
+  MemoryFileSystem files;
+  ASSERT_TRUE(save_checkpoint(ruled_state(), files, "whole"));
+  ASSERT_TRUE(convert_checkpoint(files, "whole", "three", {.tensor_ranks = 3}));
+  for (int rank = 0; rank < 3; ++rank) {
+    const LoadOptions options{.tensor_parallel = ParallelRank{rank, 3}};
+    EXPECT_TRUE(is_same_state(load_checkpoint(files, "whole", options).value(),
+                              load_checkpoint(files, "three", options).value()));
+  }
+}
+
+TEST(CheckpointConvert, Names_the_parameter_that_cannot_be_cut) {
+  MemoryFileSystem files;
+  TrainingState state = ruled_state();
+  ASSERT_TRUE(save_checkpoint(state, files, "ruled"));
+  state.partition_rules.erase("norm");
+  ASSERT_TRUE(save_checkpoint(state, files, "unruled"));
+  state.partition_rules["norm"] = {.kind = PartitionKind::inferred, .axis = 1};
+  ASSERT_TRUE(save_checkpoint(state, files, "inferred"));
+  const auto refused = [&](const std::string& from, int tensor) {
+    const auto made = convert_checkpoint(files, from, "made", {.tensor_ranks = tensor});
+    EXPECT_FALSE(files.exists("made"));
+    return made ? *made : made.error().text;
+  };
+  EXPECT_THAT(refused("ruled", 5), HasSubstr("'rows/fp32' does not fit: 12 along axis 0"));
+  EXPECT_THAT(refused("unruled", 2), HasSubstr("no partition rule says how 'norm' is shared"));
+  EXPECT_THAT(refused("inferred", 2), HasSubstr("no partition rule says how 'norm' is shared"));
+  state = ruled_state();
+  state.partition_rules["rows"].experts = 12;
+  ASSERT_TRUE(save_checkpoint(state, files, "experts"));
+  EXPECT_THAT(refused("experts", 2), HasSubstr("has parts of expert-parallel ranks"));
+}
+
 TEST(CheckpointConvert, Keeps_every_bit_where_blocks_have_several_dtypes) {
   MemoryFileSystem files;
   const std::vector<double> values = {0.1, -0.0, 0x1p-1074, 1.5, 2.5, 3.5};
@@ -256,6 +343,20 @@ TEST(CheckpointConvert, Holds_no_more_than_a_block) {
   EXPECT_GE(static_cast<std::size_t>(4 * kBlockElements), inner.largest_piece());
   EXPECT_LT(static_cast<std::size_t>(2 * kBlockElements), inner.largest_piece());
   EXPECT_EQ(files_below(inner, "whole", ".tensor"), files_below(inner, "again", ".tensor"));
+}
+
+TEST(CheckpointConvert, Cuts_tensors_of_several_blocks_along_their_columns) {
+  MemoryFileSystem files;
+  FullTensor weight{"w", {3, kBlockElements / 2 + 20}, {}};
+  for (std::int64_t at = 0; at < numel(weight.sizes); ++at)
+    weight.values.push_back(static_cast<double>(at));
+  const TrainingState state{.parameters = {weight},
+                            .partition_rules = {{"w", {.kind = PartitionKind::sliced, .axis = 1}}}};
+  ASSERT_TRUE(save_checkpoint(state, files, "whole"));
+  ASSERT_TRUE(convert_checkpoint(files, "whole", "four", {.data_ranks = 1, .tensor_ranks = 4}));
+  ASSERT_TRUE(convert_checkpoint(files, "four", "two", {.tensor_ranks = 2}));
+  ASSERT_TRUE(convert_checkpoint(files, "two", "again", {.tensor_ranks = 1}));
+  EXPECT_EQ(files_below(files, "whole", ".tensor"), files_below(files, "again", ".tensor"));
 }
 
 TEST(CheckpointConvert, Refuses_what_is_damaged_or_not_free) {

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "engine/runtime/cuda/check.h"
@@ -99,6 +101,25 @@ struct HostPeers::Greeting {
   std::string place;  // empty: it shares no memory
   std::uint64_t offset = 0;
   std::uint64_t token = 0;
+
+  std::string text(const std::string& host) const {
+    return pack({place, std::to_string(offset), std::to_string(token), host});
+  }
+  // None: of another host, of a process that shares no memory, or damaged.
+  static std::optional<Greeting> parse(const std::string& text, const std::string& host) {
+    const auto of = unpack(text);
+    if (!of || of->size() != 4 || of->front().empty() || of->back() != host) return std::nullopt;
+    Greeting greeting{.place = of->front()};
+    const bool is_whole = read(of->at(1), greeting.offset) && read(of->at(2), greeting.token);
+    return is_whole ? std::optional(greeting) : std::nullopt;
+  }
+
+ private:
+  static bool read(const std::string& text, std::uint64_t& number) {
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, number);
+    return error == std::errc() && end == last;
+  }
 };
 
 HostPeers::HostPeers(Job& job, int ordinal)
@@ -107,19 +128,16 @@ HostPeers::HostPeers(Job& job, int ordinal)
       others_(static_cast<std::size_t>(job.size())) {
   const Greeting mine = greet();
   const std::string host = host_name();
-  const auto greetings = job.all_gather(
-      pack({mine.place, std::to_string(mine.offset), std::to_string(mine.token), host}));
+  const auto greetings = job.all_gather(mine.text(host));
   std::string reached;
   for (int rank = 0; rank < job.size(); ++rank) {
-    const auto of = unpack(greetings[static_cast<std::size_t>(rank)]);
-    const bool is_whole =
-        !mine.place.empty() && of && of->size() == 4 && !of->front().empty() && of->back() == host;
+    const auto of = Greeting::parse(greetings[static_cast<std::size_t>(rank)], host);
     const bool is_reached =
-        is_whole && (rank == job.rank() ||
-                     can_reach(rank, {of->at(0), std::stoull(of->at(1)), std::stoull(of->at(2))}));
+        !mine.place.empty() && of && (rank == job.rank() || can_reach(rank, *of));
     reached += is_reached ? '1' : '0';
   }
   reaches_ = job.all_gather(reached);
+  for (std::string& of : reaches_) of.resize(reached.size(), '0');  // a damaged one reaches none
   for (int rank = 0; rank < job.size(); ++rank)
     if (rank != job.rank() && reach_each_other({rank, job.rank()}))
       has_peers_ = true;

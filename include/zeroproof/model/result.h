@@ -14,9 +14,12 @@ enum class ErrorCode {
   failed,      // 1: another process of the job did not do its part
 };
 
-// Something a user can cause. `text` is one line that names the file, the line or key, the
-// value, and what to do.
+// Something a user can cause. `text` names the file, the line or key, the value, and what to do.
+// It is one line: what it quotes of a user's files has '?' for each control character.
 struct Error {
+  Error() = default;
+  Error(ErrorCode of, std::string message);
+
   ErrorCode code = ErrorCode::usage;
   std::string text;
 };
@@ -25,7 +28,7 @@ template <class T>
 using Result = tl::expected<T, Error>;
 
 inline tl::unexpected<Error> fail(ErrorCode code, std::string text) {
-  return tl::unexpected<Error>(Error{code, std::move(text)});
+  return tl::unexpected<Error>(Error(code, std::move(text)));
 }
 
 }  // namespace zeroproof
