@@ -12,6 +12,7 @@ namespace {
 constexpr int kVectorsPerThread = 4;  // of 8 values
 constexpr int kBlockThreads = 128;
 constexpr int kPartialRowsMax = 512;  // not the device's number: bits must not depend on it
+constexpr int kSumWarps = 32;         // of a block that adds partial rows
 
 // Sums over the threads of one row: a warp, or all warps of the block.
 template <int kThreads>
@@ -127,6 +128,7 @@ __global__ void __launch_bounds__(kThreads > kBlockThreads ? kThreads : kBlockTh
       }
     }
     dot = row_sum<kThreads>(dot, scratch) / static_cast<float>(args.width);
+    const float slope = inv_rms * inv_rms * dot;
 #pragma unroll
     for (int i = 0; i < kVectorsPerThread; ++i) {
       const int vector = lane + i * kThreads;
@@ -137,7 +139,7 @@ __global__ void __launch_bounds__(kThreads > kBlockThreads ? kThreads : kBlockTh
       Float8 out = args.dresidual != nullptr ? widen(past[i]) : zeros8();
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
-        out.v[j] += inv_rms * (grad.v[j] * weight.v[j] - sum.v[j] * inv_rms * dot);
+        out.v[j] += inv_rms * grad.v[j] * weight.v[j] - slope * sum.v[j];
       }
       store_pack(args.dx + base + vector * 8, narrow(out));
     }
@@ -173,15 +175,17 @@ __global__ void __launch_bounds__(kThreads > kBlockThreads ? kThreads : kBlockTh
   }
 }
 
-// A block owns 32 columns: 8 warps each add every eighth partial row, then the 8 sums in order.
-__global__ void __launch_bounds__(256) dweight_kernel(RmsNormBackward args, int partial_rows) {
-  __shared__ float sums[8][32];
+// A block owns 32 columns: its warps each add every kSumWarps-th partial row, then these sums in
+// order.
+__global__ void __launch_bounds__(32 * kSumWarps)
+    dweight_kernel(RmsNormBackward args, int partial_rows) {
+  __shared__ float sums[kSumWarps][32];
   const int column = blockIdx.x * 32 + threadIdx.x % 32;
   const int warp = threadIdx.x / 32;
   float total = 0.0F;
   if (column < args.width) {
-#pragma unroll 8
-    for (int row = warp; row < partial_rows; row += 8) {
+#pragma unroll 16
+    for (int row = warp; row < partial_rows; row += kSumWarps) {
       total += args.partials[static_cast<std::int64_t>(row) * args.width + column];
     }
   }
@@ -190,7 +194,7 @@ __global__ void __launch_bounds__(256) dweight_kernel(RmsNormBackward args, int 
   if (warp != 0 || column >= args.width) return;
   total = 0.0F;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) total += sums[i][threadIdx.x];
+  for (int i = 0; i < kSumWarps; ++i) total += sums[i][threadIdx.x];
   __nv_bfloat16* target = reinterpret_cast<__nv_bfloat16*>(args.dweight) + column;
   if (args.is_accumulating) total += __bfloat162float(*target);
   *target = __float2bfloat16_rn(total);
@@ -245,7 +249,7 @@ cudaError_t rms_norm_backward(const RmsNormBackward& args, cudaStream_t stream) 
       backward_kernel<256><<<blocks, 256, 0, stream>>>(args);
   }
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
-  dweight_kernel<<<(args.width + 31) / 32, 256, 0, stream>>>(args, blocks);
+  dweight_kernel<<<(args.width + 31) / 32, 32 * kSumWarps, 0, stream>>>(args, blocks);
   return cudaGetLastError();
 }
 
