@@ -11,7 +11,7 @@ namespace zeroproof {
 class OrderCount {
  public:
   constexpr OrderCount() = default;
-  constexpr OrderCount(std::uint64_t value) : value_(value) {}  // implicit: it is a number
+  constexpr OrderCount(std::uint64_t value) : value_(value) {}  // NOLINT: it is a number
 
   static constexpr OrderCount overflowed() {
     OrderCount count;

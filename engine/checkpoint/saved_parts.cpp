@@ -75,7 +75,8 @@ const std::map<std::string, std::int64_t>& SavedParts::steps_of(const ParallelPl
 }
 
 std::size_t SavedParts::index_of(const ParallelPlace& place) const {
-  return static_cast<std::size_t>(place.expert.rank * place.tensor.size + place.tensor.rank);
+  const int index = place.expert.rank * place.tensor.size + place.tensor.rank;
+  return static_cast<std::size_t>(index);
 }
 
 const StoredState* SavedParts::find(std::size_t part, const Key& key) const {

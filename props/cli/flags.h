@@ -9,7 +9,7 @@
 
 #include "zeroproof/model/result.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT: the library's name
 class App;
 }
 

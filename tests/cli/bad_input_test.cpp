@@ -147,7 +147,11 @@ std::vector<HostileFile> hostile_files() {
 }
 
 // Under a sanitizer the address space is reserved and cannot be limited.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 constexpr const char* kMemoryLimit = "";
 #else
 constexpr const char* kMemoryLimit = "ulimit -v 800000; ";

@@ -50,7 +50,7 @@ class ProcessPeers final : public Peers {
   using Others = std::vector<std::shared_ptr<PeerSegments>>;
 
   ProcessPeers(int rank, std::vector<std::shared_ptr<Gpu>> gpus,
-               std::shared_ptr<SharedRegion> region, Others others)
+               const std::shared_ptr<SharedRegion>& region, Others others)
       : rank_(rank),
         own_(gpus[static_cast<std::size_t>(rank)]->pool().segments()),
         others_(std::move(others)),
@@ -214,13 +214,12 @@ std::shared_ptr<SharedRegion> HostPeers::open_region(const std::string& place, s
 
 std::unique_ptr<Peers> HostPeers::peers(const std::vector<int>& ranks, int rank,
                                         std::shared_ptr<Gpu> gpu,
-                                        std::shared_ptr<SharedRegion> region) const {
+                                        const std::shared_ptr<SharedRegion>& region) const {
   std::vector<std::shared_ptr<Gpu>> gpus(ranks.size());
   gpus[static_cast<std::size_t>(rank)] = std::move(gpu);
   ProcessPeers::Others others;
   for (const int of : ranks) others.push_back(others_[static_cast<std::size_t>(of)]);
-  return std::make_unique<ProcessPeers>(rank, std::move(gpus), std::move(region),
-                                        std::move(others));
+  return std::make_unique<ProcessPeers>(rank, std::move(gpus), region, std::move(others));
 }
 
 }  // namespace zeroproof::cuda

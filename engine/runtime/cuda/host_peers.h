@@ -37,7 +37,7 @@ class HostPeers {
   static std::shared_ptr<SharedRegion> open_region(const std::string& place, std::size_t ranks);
   // This process's end of the group; `gpu` is its own, `rank` within the group.
   std::unique_ptr<Peers> peers(const std::vector<int>& ranks, int rank, std::shared_ptr<Gpu> gpu,
-                               std::shared_ptr<SharedRegion> region) const;
+                               const std::shared_ptr<SharedRegion>& region) const;
 
  private:
   struct Greeting;

@@ -45,8 +45,9 @@ class OptionNames {
   OptionNames(std::span<const std::string_view> names)  // NOLINT: a shorthand
       : size_(names.size()), names_(names.data()) {}
   template <class Names>
+  // NOLINTNEXTLINE: a shorthand
   requires std::is_convertible_v<const Names&, std::span<const std::string_view>> OptionNames(
-      const Names& names)  // NOLINT: a shorthand
+      const Names& names)
       : OptionNames(std::span<const std::string_view>(names)) {}
   // `world.names_of_moves()`, which has `size` elements, when somebody looks at one.
   template <class World>
