@@ -131,7 +131,7 @@ Result<void> Engine::Core::load_checkpoint(const std::string& folder,
   if (loaded && given.restores_scheduler)
     if (auto fits = learning_rates_.check(*loaded, folder); !fits)
       loaded = tl::unexpected(fits.error());
-  const Result<void> outcome =
+  Result<void> outcome =
       all_ranks_succeeded(loaded ? Result<void>{} : Result<void>(tl::unexpected(loaded.error())));
   if (!outcome) return outcome;
   zero_grad();

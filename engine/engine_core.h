@@ -32,7 +32,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   Core& operator=(const Core&) = delete;
 
   // engine_forward.cpp
-  TensorList forward(TensorList inputs);
+  TensorList forward(const TensorList& inputs);
 
   // engine_backward.cpp
   Tensor backward(const Tensor& loss, const BackwardArguments& arguments);
@@ -134,7 +134,7 @@ class Engine::Core final : public HookHost, public GraphTaskListener {
   Result<void> all_ranks_succeeded(Result<void> result);
   void run_for_files(const EngineCheckpointOptions& given, const SideWork::Work& work);
   TrainingState training_head(const EngineCheckpointOptions& given) const;
-  std::unique_ptr<PendingSave> begin_save(TrainingState head, const std::string& folder,
+  std::unique_ptr<PendingSave> begin_save(TrainingState state, const std::string& folder,
                                           const EngineCheckpointOptions& given);
   // Of checkpoints with CheckpointLayout::shards.
   ShardState shard_state(TrainingState head);

@@ -25,10 +25,10 @@ AutocastOptions autocast_of(const ZeroContext& context, const AutocastSetting& o
 
 }  // namespace
 
-TensorList Engine::Core::forward(TensorList inputs) {
+TensorList Engine::Core::forward(const TensorList& inputs) {
   const Events::Call call(context_.events, "engine.forward");
   begin_forward();
-  const TensorList outputs = run_module(inputs);
+  TensorList outputs = run_module(inputs);
   if (is_zero()) policy_->on_forward_end(*this);
   const auto record = std::make_shared<ForwardRecord>();
   const bool has_graph = hook_outputs(outputs, record);

@@ -25,7 +25,7 @@ class Events {
 
   // Fills in the engine; `event.kind` and what belongs to it are the caller's.
   void send(HookEvent event) const;
-  void send(EventKind kind, std::string_view name) const;
+  void send(EventKind kind, std::string_view text) const;
   // No fault point: for events while an exception passes.
   void write_only(HookEvent event) const;
   void mark(std::string_view label) const { send(EventKind::mark, label); }

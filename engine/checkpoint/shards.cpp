@@ -68,7 +68,7 @@ class ShardSaver final : public CheckpointFolder {
   Result<void> write_part() override {
     const ParallelRank& tensor = options_.place.tensor;
     if (auto made = make_folder(folder_of(block_file(rank_, tensor, 0))); !made) return made;
-    const auto written = blocks_([this](EncodedBlock block) { return write_block(block); });
+    auto written = blocks_([this](const EncodedBlock& block) { return write_block(block); });
     if (!written) return written;
     return write_part_record(shard_part_file(rank_, tensor), shard_part_text(part_));
   }

@@ -60,7 +60,10 @@ Result<std::string> StateReader::read(std::int64_t begin, std::int64_t elements)
     if (from >= to) continue;
     auto piece = read_piece(of, from - of.begin, to - of.begin);
     if (!piece) return piece;
-    bytes = bytes.empty() ? std::move(*piece) : bytes + *piece;
+    if (bytes.empty())
+      bytes = std::move(*piece);
+    else
+      bytes += *piece;
   }
   return bytes;
 }

@@ -106,7 +106,8 @@ Result<ShardIndex> read_shard_index(FileSystem& files, const FoundCheckpoint& ch
   const std::vector<std::string> names = part_names(checkpoint.manifest);
   std::vector<ShardPart> parts;
   for (int data = 0; data < ranks; ++data) {
-    const auto at = static_cast<std::size_t>(tensor.rank * ranks + data);
+    const int index = tensor.rank * ranks + data;
+    const auto at = static_cast<std::size_t>(index);
     const auto text = read_part_text(files, checkpoint, at);
     if (!text) return tl::unexpected(text.error());
     auto part = parse_shard_part(*text, checkpoint.path + "/" + names[at]);

@@ -11,7 +11,7 @@ constexpr KeyUse kIgnored = KeyUse::ignored;
 constexpr KeyUse kRefused = KeyUse::refused;
 constexpr KeyUse kRemoved = KeyUse::removed;
 
-constexpr std::string_view kRoot = "";
+constexpr std::string_view kRoot;
 constexpr ConfigKey kDocument[] = {
     {kRoot, "train_batch_size", kModelled, "samples a window over all ranks"},
     {kRoot, "train_micro_batch_size_per_gpu", kModelled, "samples a forward on one rank"},

@@ -77,7 +77,7 @@ class KeyCheck {
       const std::string& name = object.names[at];
       const std::string here = json_pointer(pointer, name);
       const ConfigKey* const key = find(section, name);
-      const auto done =
+      auto done =
           key ? check_key(*key, object.values[at], here) : check_unknown(section, name, here);
       if (!done) return done;
     }

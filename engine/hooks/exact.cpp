@@ -31,7 +31,7 @@ struct TaskDecision {
 
 class ExactPolicy final : public HookPolicy {
  public:
-  ExactPolicy(const Quirks& quirks)
+  explicit ExactPolicy(const Quirks& quirks)
       : forgets_at_forward_(quirks.has(Quirk::h20_any_forward_resets_step)),
         forgets_at_forward_alone_(quirks.has(Quirk::h23_stale_callback_flag_retained)) {}
 
