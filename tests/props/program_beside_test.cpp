@@ -16,7 +16,8 @@ std::int64_t now() {
 }
 
 TEST(ProgramBeside, DrawnProgramsAreTheSameOnHostThreads) {
-  const BesideReport report = search_beside({.seed = 5, .cases_max = 80}, nullptr, {.now_ns = now});
+  const BesideReport report = search_beside({.seed = 5, .cases_max = 80, .time_max_ns = INT64_MAX},
+                                            nullptr, {.now_ns = now});
   EXPECT_EQ(report.cases, 80U);
   EXPECT_GT(report.tokens, 10'000U);
   EXPECT_GT(report.values, 10'000U);
