@@ -241,6 +241,18 @@ AxisPlan composed(const AxisPlan& outer, const AxisPlan& inner) {
   return plan;
 }
 
+Result<CutPlan> plan_reshard(const std::vector<Shape>& parts, const PartitionRule& rule,
+                             const ParallelRank& tensor, const std::optional<Shape>& target) {
+  const auto whole = plan_join(parts, rule);
+  if (!whole) return tl::unexpected(whole.error());
+  auto cut = plan_cut(whole->sizes, rule, tensor, target);
+  if (!cut) return cut;
+  if (auto fits = check_target(cut->plan.sizes, whole->sizes, target); !fits)
+    return tl::unexpected(fits.error());
+  cut->plan = composed(cut->plan, *whole);
+  return cut;
+}
+
 void each_piece(const AxisPlan& plan, const std::vector<Shape>& parts, std::int64_t begin,
                 std::int64_t elements, const std::function<bool(const PartPiece&)>& take) {
   if (elements == 0) return;

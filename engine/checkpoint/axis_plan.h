@@ -48,6 +48,11 @@ Result<void> check_target(const Shape& part, const Shape& whole,
 // What `outer` makes of the tensor that `inner` makes, by the parts of `inner`.
 AxisPlan composed(const AxisPlan& outer, const AxisPlan& inner);
 
+// What a rank has of what other ranks saved as `parts`, in their order: joined, then cut. Errors as
+// those of the two, or of check_target().
+Result<CutPlan> plan_reshard(const std::vector<Shape>& parts, const PartitionRule& rule,
+                             const ParallelRank& tensor, const std::optional<Shape>& target);
+
 // Elements in a row of one part, row-major; of kZeros: `begin` has no meaning.
 struct PartPiece {
   int part = 0;

@@ -58,6 +58,8 @@ class CheckpointFolder {
   Result<void> make_folder(const std::string& name);
   Result<void> sync_folder(const std::string& path);
 
+  const Manifest& head() const { return head_; }  // without its parts
+
   FileSystem& files_;
   std::string folder_;
   std::string saving_;

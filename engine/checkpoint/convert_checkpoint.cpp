@@ -32,24 +32,23 @@ Result<Manifest> head_for(const SavedParts& source, const ConvertOptions& option
 
 class Converter final : public CheckpointFolder {
  public:
-  Converter(RangedFileSystem& files, const std::string& to, const SavedParts& source, Manifest head,
-            const ConvertOptions& convert, const SaveOptions& save)
+  Converter(RangedFileSystem& files, const std::string& to, const SavedParts& source,
+            const Manifest& head, const ConvertOptions& convert, const SaveOptions& save)
       : CheckpointFolder(files, to, save, head, part_names(head)),
         source_(source),
-        head_(std::move(head)),
         convert_(convert) {}
 
  private:
   Result<void> write_part() override {
     if (auto whole = check_weights(); !whole) return whole;
-    for (const ParallelPlace& place : places_of(head_.tensor_size, head_.expert_size)) {
+    for (const ParallelPlace& place : places_of(head().tensor_size, head().expert_size)) {
       auto written = has_shards() ? write_shards_of(place) : write_whole_part(place);
       if (!written) return written;
     }
     return {};
   }
 
-  bool has_shards() const { return head_.data_size > 0; }
+  bool has_shards() const { return head().data_size > 0; }
 
   Result<void> go_on() const {
     if (!convert_.should_stop || !convert_.should_stop()) return {};
@@ -61,7 +60,7 @@ class Converter final : public CheckpointFolder {
     std::set<std::string> weights;
     for (const auto& [parameter, key] : source_.keys())
       if (key == kWeightKey) weights.insert(parameter);
-    for (const ParameterGroup& group : head_.groups)
+    for (const ParameterGroup& group : head().groups)
       for (const std::string& name : group.parameters)
         if (!weights.contains(name) && !has_shards())
           return fail(ErrorCode::usage,
@@ -75,11 +74,11 @@ class Converter final : public CheckpointFolder {
     PartManifest tensors;
     if (auto made = make_folder("zero"); !made) return made;
     for (const SavedParts::Key& key : source_.keys()) {
-      if (!is_written_by(place, head_.rules, key.first, key.second)) continue;
+      if (!is_written_by(place, head().rules, key.first, key.second)) continue;
       if (auto written = write_whole(key, place, tensors); !written) return written;
     }
     for (const auto& [parameter, count] : source_.steps_of(place)) {
-      if (!is_written_by(place, head_.rules, parameter, std::string(kStepKey))) continue;
+      if (!is_written_by(place, head().rules, parameter, std::string(kStepKey))) continue;
       if (auto written = write_step(parameter, count, place, tensors); !written) return written;
     }
     return write_part_record(part_file(place), part_text(tensors));
@@ -126,8 +125,8 @@ class Converter final : public CheckpointFolder {
   Result<void> write_shards_of(const ParallelPlace& place) {
     const auto steps = steps_of(place);
     if (!steps) return tl::unexpected(steps.error());
-    std::vector<ShardPart> shards(static_cast<std::size_t>(head_.data_size));
-    for (int rank = 0; rank < head_.data_size; ++rank) {
+    std::vector<ShardPart> shards(static_cast<std::size_t>(head().data_size));
+    for (int rank = 0; rank < head().data_size; ++rank) {
       shards[static_cast<std::size_t>(rank)].steps = *steps;
       if (auto made = make_folder(zeroproof::folder_of(block_file(rank, place.tensor, 0))); !made)
         return made;
@@ -135,7 +134,7 @@ class Converter final : public CheckpointFolder {
     for (const SavedParts::Key& key : source_.keys())
       if (key.second != kStepKey)
         if (auto written = write_shards(key, place, shards); !written) return written;
-    for (int rank = 0; rank < head_.data_size; ++rank) {
+    for (int rank = 0; rank < head().data_size; ++rank) {
       const std::string text = shard_part_text(shards[static_cast<std::size_t>(rank)]);
       auto written = write_part_record(shard_part_file(rank, place.tensor), text);
       if (!written) return written;
@@ -166,8 +165,8 @@ class Converter final : public CheckpointFolder {
     auto state = source_.state(key, place);
     if (!state) return tl::unexpected(state.error());
     const std::int64_t elements = numel(state->sizes());
-    const std::int64_t share = (elements + head_.data_size - 1) / head_.data_size;
-    for (int rank = 0; rank < head_.data_size; ++rank) {
+    const std::int64_t share = (elements + head().data_size - 1) / head().data_size;
+    for (int rank = 0; rank < head().data_size; ++rank) {
       const std::int64_t end = std::min(elements, (rank + 1) * share);
       for (std::int64_t at = rank * share; at < end; at += kBlockElements) {
         ShardBlock block{.parameter = key.first,
@@ -197,7 +196,6 @@ class Converter final : public CheckpointFolder {
   }
 
   const SavedParts& source_;
-  const Manifest head_;
   const ConvertOptions& convert_;
 };
 
@@ -252,7 +250,7 @@ Result<std::string> convert_checkpoint(RangedFileSystem& files, const std::strin
   auto head = head_for(*source, options);
   if (!head) return tl::unexpected(head.error());
   const SaveOptions save;
-  Converter converter(files, to, *source, std::move(*head), options, save);
+  Converter converter(files, to, *source, *head, options, save);
   if (auto saved = converter.save(true, {}); !saved) return tl::unexpected(saved.error());
   return find_checkpoint(files, to, {});
 }

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "model/number_in.h"
 
 namespace zeroproof {
 namespace {
@@ -14,12 +15,9 @@ bool is_plain(char c) {
          c == '_' || c == '-';
 }
 
-// The whole text as a number.
 std::optional<int> number_of(std::string_view text, int base) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  const auto number = number_in<int>(text, base);
+  return number.value_or(-1) < 0 ? std::nullopt : number;
 }
 
 std::string place_suffix(const ParallelPlace& place) {

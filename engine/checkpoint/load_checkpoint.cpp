@@ -145,12 +145,7 @@ class Loader {
   }
 
   Result<void> add_tensor(const StoredTensor& record, TrainingState& state) {
-    const auto found = manifest_.rules.find(record.parameter);
-    // What is not cut like its parameter is the same everywhere.
-    const PartitionRule rule =
-        !is_shaped_as_parameter(record.key)
-            ? PartitionRule{.kind = PartitionKind::replicated}
-            : (found == manifest_.rules.end() ? PartitionRule() : found->second);
+    const PartitionRule rule = rule_of(manifest_.rules, record.parameter, record.key);
     auto whole = join(record, rule);
     if (!whole) return tl::unexpected(whole.error());
     std::optional<Shape> target = target_of(record);

@@ -29,16 +29,13 @@ Result<ReshardedState> ReshardedState::open(RangedFileSystem& files, const std::
     state.parts_.push_back({.reader = std::move(*reader), .begin = 0, .held = {}});
   }
   state.item_ = static_cast<std::size_t>(item_bytes(state.dtype_));
-  const auto misfit = [&](const Error& error) {
-    return fail(error.code, fmt::format("{}: '{}/{}' does not fit: {}", checkpoint,
-                                        saved.front()->parameter, saved.front()->key, error.text));
-  };
-  const auto whole = plan_join(state.sizes_, rule);
-  if (!whole) return misfit(whole.error());
-  auto cut = plan_cut(whole->sizes, rule, tensor, {});
-  if (!cut) return misfit(cut.error());
-  state.plan_ = composed(cut->plan, *whole);
-  state.rule_ = std::move(cut->rule);
+  auto planned = plan_reshard(state.sizes_, rule, tensor, {});
+  if (!planned)
+    return fail(planned.error().code,
+                fmt::format("{}: '{}/{}' does not fit: {}", checkpoint, saved.front()->parameter,
+                            saved.front()->key, planned.error().text));
+  state.plan_ = std::move(planned->plan);
+  state.rule_ = std::move(planned->rule);
   return state;
 }
 

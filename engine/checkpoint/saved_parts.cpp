@@ -52,8 +52,9 @@ std::vector<SavedParts::Key> SavedParts::keys() const {
 
 Result<ReshardedState> SavedParts::state(const Key& key, const ParallelPlace& place) const {
   const bool is_as_saved = is_of_as_many(place.tensor.size);
-  PartitionRule rule{.kind = PartitionKind::replicated};
-  if (!is_as_saved && is_shaped_as_parameter(key.second)) rule = manifest().rules.at(key.first);
+  // As many ranks have what each of them saved, whatever the rule.
+  const PartitionRule rule = is_as_saved ? PartitionRule{.kind = PartitionKind::replicated}
+                                         : rule_of(manifest().rules, key.first, key.second);
   if (rule.kind == PartitionKind::replicated) {
     const StoredState* own = is_as_saved ? find(index_of(place), key) : nullptr;
     // Where all ranks have the same, the first one saved it.

@@ -155,17 +155,14 @@ Result<ShardLoad::Origin> ShardLoad::origin_of(const StateShard& shard) const {
 }
 
 Result<void> ShardLoad::plan(Origin& origin, const Shape& wanted) const {
-  const auto found = head_.partition_rules.find(origin.key.first);
-  PartitionRule rule = found == head_.partition_rules.end() ? PartitionRule() : found->second;
   // As many ranks take what each of them saved, whatever the rule.
-  if (is_of_as_many_ || !is_shaped_as_parameter(origin.key.second))
-    rule = {.kind = PartitionKind::replicated};
-  const auto whole = plan_join(origin.sizes, rule);
-  if (!whole) return tl::unexpected(whole.error());
-  const auto cut = plan_cut(whole->sizes, rule, tensor_, wanted);
-  if (!cut) return tl::unexpected(cut.error());
-  origin.plan = composed(cut->plan, *whole);
-  return check_target(cut->plan.sizes, whole->sizes, wanted);
+  const PartitionRule rule =
+      is_of_as_many_ ? PartitionRule{.kind = PartitionKind::replicated}
+                     : rule_of(head_.partition_rules, origin.key.first, origin.key.second);
+  auto planned = plan_reshard(origin.sizes, rule, tensor_, wanted);
+  if (!planned) return tl::unexpected(planned.error());
+  origin.plan = std::move(planned->plan);
+  return {};
 }
 
 Result<void> ShardLoad::check(const std::vector<StateShard>& shards,

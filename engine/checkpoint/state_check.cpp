@@ -114,6 +114,13 @@ bool is_shaped_as_parameter(const std::string& key) {
   return key != kStepKey;
 }
 
+PartitionRule rule_of(const std::map<std::string, PartitionRule>& rules,
+                      const std::string& parameter, const std::string& key) {
+  if (!is_shaped_as_parameter(key)) return {.kind = PartitionKind::replicated};
+  const auto found = rules.find(parameter);
+  return found == rules.end() ? PartitionRule() : found->second;
+}
+
 bool is_written_by(const ParallelPlace& place, const std::map<std::string, PartitionRule>& rules,
                    const std::string& parameter, const std::string& key) {
   const auto found = rules.find(parameter);

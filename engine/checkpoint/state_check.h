@@ -19,6 +19,11 @@ StateName state_name(const std::string& name);  // without a slash: the key is e
 // Whether a state has the shape of its parameter, and is cut like it. A step is a number.
 bool is_shaped_as_parameter(const std::string& key);
 
+// How tensor-parallel ranks share a state. What is not cut like its parameter is the same
+// everywhere; a parameter without a rule is `inferred`.
+PartitionRule rule_of(const std::map<std::string, PartitionRule>& rules,
+                      const std::string& parameter, const std::string& key);
+
 // Whether the rank at this place writes the state. What every rank has alike is written by the
 // first.
 bool is_written_by(const ParallelPlace& place, const std::map<std::string, PartitionRule>& rules,

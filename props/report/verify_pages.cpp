@@ -89,7 +89,7 @@ std::string cell(const ExplorationReport& report) {
 
 class Index {
  public:
-  explicit Index(const VerifyReport& report) : report_(report) {}
+  explicit Index(const VerifyReport& report) : report_(report), parts_(verify_parts(report)) {}
 
   std::vector<ReportPage> pages() {
     add_explorations();
@@ -156,9 +156,8 @@ class Index {
   }
 
   std::string summary() const {
-    const std::vector<VerifyPart> all = verify_parts(report_);
-    const auto good = std::ranges::count_if(all, &VerifyPart::is_good);
-    return fmt::format("{} of {} parts hold{}{}", good, all.size(),
+    const auto good = std::ranges::count_if(parts_, &VerifyPart::is_good);
+    return fmt::format("{} of {} parts hold{}{}", good, parts_.size(),
                        report_.options.is_quick ? ", each on a small sample" : "",
                        report_.is_interrupted ? "; interrupted" : "");
   }
@@ -177,7 +176,7 @@ class Index {
 
   std::string parts() const {
     std::string rows;
-    for (const VerifyPart& part : verify_parts(report_)) {
+    for (const VerifyPart& part : parts_) {
       rows += fmt::format("<tr><td>{}</td><td><b>{}</b></td><td>{}</td></tr>\n",
                           html_chip(part.verdict, mood_of(part.is_good())), escaped(part.name),
                           escaped(part.text));
@@ -313,6 +312,7 @@ class Index {
   }
 
   const VerifyReport& report_;
+  const std::vector<VerifyPart> parts_;
   std::vector<ReportPage> pages_;
   std::set<const Property*> properties_;  // one array: addresses are in catalogue order
   std::map<std::string, std::string> page_of_trace_;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "engine/runtime/cuda/check.h"
 #include "engine/runtime/process/byte_strings.h"
 #include "engine/runtime/process_board.h"
+#include "model/number_in.h"
 #include "zeroproof/engine/runtime/fault.h"
 #include "zeroproof/engine/runtime/process/job.h"
 
@@ -109,16 +109,10 @@ struct HostPeers::Greeting {
   static std::optional<Greeting> parse(const std::string& text, const std::string& host) {
     const auto of = unpack(text);
     if (!of || of->size() != 4 || of->front().empty() || of->back() != host) return std::nullopt;
-    Greeting greeting{.place = of->front()};
-    const bool is_whole = read(of->at(1), greeting.offset) && read(of->at(2), greeting.token);
-    return is_whole ? std::optional(greeting) : std::nullopt;
-  }
-
- private:
-  static bool read(const std::string& text, std::uint64_t& number) {
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, number);
-    return error == std::errc() && end == last;
+    const auto offset = number_in<std::uint64_t>(of->at(1));
+    const auto token = number_in<std::uint64_t>(of->at(2));
+    if (!offset || !token) return std::nullopt;
+    return Greeting{.place = of->front(), .offset = *offset, .token = *token};
   }
 };
 

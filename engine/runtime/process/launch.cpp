@@ -4,9 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <charconv>
 #include <string_view>
 #include <vector>
+
+#include "model/number_in.h"
 
 namespace zeroproof {
 namespace {
@@ -46,12 +47,11 @@ class Reader {
   Result<std::optional<int>> number(const char* name) const {
     const std::string text = word(name);
     if (text.empty()) return std::optional<int>();
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    const auto value = number_in<int>(text);
+    if (value.value_or(-1) < 0)
       return fail(ErrorCode::usage,
                   fmt::format("the variable {} is '{}': give a number from 0 on", name, text));
-    return std::optional(value);
+    return value;
   }
 
  private:
