@@ -73,8 +73,8 @@ Engine::~Engine() {
   std::make_shared<DeferredDestruction>(autograd, std::shared_ptr<Core>(std::move(core_)))->stay();
 }
 
-TensorList Engine::forward(TensorList inputs) {
-  return core_->forward(std::move(inputs));
+TensorList Engine::forward(const TensorList& inputs) {
+  return core_->forward(inputs);
 }
 Tensor Engine::backward(const Tensor& loss, const BackwardArguments& arguments) {
   return core_->backward(loss, arguments);

@@ -43,7 +43,7 @@ Tensor Engine::Core::backward(const Tensor& loss, const BackwardArguments& argum
   const Events::Call call(context_.events, "engine.backward");
   check_scalar(loss, EngineErrorId::backward_of_invalid_loss);
   loss_factor_.set_scales_wrt_gas(arguments.scale_wrt_gas);
-  const Tensor returned = [&] {
+  Tensor returned = [&] {
     const GradMode no_grad(context_.autograd, false);
     return arguments.scale_wrt_gas && gas() != 1.0 ? div(context_.autograd, loss, gas()) : loss;
   }();
@@ -105,7 +105,7 @@ Result<void> Engine::Core::override_loss_scale(double loss_scale) {
                                       std::to_string(context_.loss_scaler.scale()) +
                                       "; call step() or zero_grad() first");
   const bool had_factor = loss_factor_.is_needed_at_leaves();
-  const auto set = context_.loss_scaler.set_external(loss_scale);
+  auto set = context_.loss_scaler.set_external(loss_scale);
   if (!had_factor && loss_factor_.is_needed_at_leaves())
     register_gradient_hooks();  // where no gradient was scaled
   return set;

@@ -24,7 +24,7 @@ void AccumulateGrad::run_tensor_hooks(TensorList& grads) const {
 
 // Rule A3: the post-accumulate hooks run in every case.
 TensorList AccumulateGrad::apply(TensorList grads) {
-  if (grads[0].is_defined() && leaf_.requires_grad()) accumulate(std::move(grads[0]));
+  if (grads[0].is_defined() && leaf_.requires_grad()) accumulate(grads[0]);
   const auto& hooks = leaf_.impl().post_accumulate_hooks;
   if (!hooks.is_empty())
     for (const auto& hook : hooks.snapshot()) (*hook)(leaf_);
@@ -32,7 +32,7 @@ TensorList AccumulateGrad::apply(TensorList grads) {
 }
 
 // Rule A4.
-void AccumulateGrad::accumulate(Tensor grad) {
+void AccumulateGrad::accumulate(const Tensor& grad) {
   Tensor& stored = leaf_.impl().grad;
   if (!stored.is_defined()) {
     if (can_steal(grad)) {

@@ -19,7 +19,7 @@ class AccumulateGrad final : public Node {
   const Tensor& leaf() const { return leaf_; }
 
  private:
-  void accumulate(Tensor grad);
+  void accumulate(const Tensor& grad);
   bool can_steal(const Tensor& grad) const;
   bool has_layout_of_leaf(const Tensor& grad) const;
   Tensor copy(const Tensor& grad) const;

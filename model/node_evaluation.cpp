@@ -114,7 +114,7 @@ void Autograd::deliver(const std::shared_ptr<GraphTask>& task, const Node& node,
       state.has_grads = true;
       const std::size_t slots = std::max<std::size_t>(1, target.input_metadata().size());
       const bool is_one_to_one = slots == 1 && outputs.size() == 1;
-      state.grads = is_one_to_one ? std::move(outputs) : take_buffer(slots);
+      state.grads = is_one_to_one ? std::exchange(outputs, {}) : take_buffer(slots);
     }
     add_to_buffer(*this, state.grads[edges[i].slot], std::move(grad));
     if (is_ready && push(task, target)) has_woken_another = true;

@@ -127,17 +127,17 @@ Tensor Tensor::on(Device device) const {
   return copy;
 }
 
-void Tensor::set_data(const Tensor& given) const {
-  const Tensor other = without_dead_wrappers(given);
-  if (other.wrapper())
+void Tensor::set_data(const Tensor& other) const {
+  const Tensor data = without_dead_wrappers(other);
+  if (data.wrapper())
     throw AutogradError(
         "a tensor made inside a function transform cannot become the data of a tensor outside");
   if (is_live_wrapper(*this))
     throw AutogradError(
         "mutating directly with `.data` inside functorch transform is not allowed.");
-  if (impl_->dtype != other.dtype() || impl_->device != other.device())
+  if (impl_->dtype != data.dtype() || impl_->device != data.device())
     impl_->accumulate_grad.reset();
-  const TensorImpl& from = other.impl();
+  const TensorImpl& from = data.impl();
   impl_->storage = from.storage;
   impl_->sizes = from.sizes;
   impl_->strides = from.strides;

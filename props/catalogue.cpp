@@ -367,8 +367,8 @@ std::vector<Property> with_added() {
 }  // namespace
 
 std::span<const Property> all_properties() {
-  static const std::vector<Property> all = with_added();
-  return all;
+  static const std::vector<Property> kAll = with_added();
+  return kAll;
 }
 
 std::unique_ptr<Monitor> make_monitor(const Monitor::Context& context) {

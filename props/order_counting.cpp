@@ -58,7 +58,7 @@ class OrderCounter {
   Result<OrderCount> count_forward(const ForwardCall& forward) {
     OrderCount total(1);
     for (const TaskIndex task : forward.pre_user_backwards) {
-      const auto orders = count_task(task);
+      auto orders = count_task(task);
       if (!orders) return orders;
       total *= *orders;
       if (raises(task)) break;  // the forward ends there
@@ -85,11 +85,11 @@ class OrderCounter {
                     fmt::format("graph task '{}' recomputes, and it or the recomputed one raises",
                                 task.id));
       }
-      const auto nested = count_task(node.nested);
+      auto nested = count_task(node.nested);
       if (!nested) return nested;
       orders *= *nested;
       if (!node.recomputed) continue;
-      const auto forward = count_forward(*node.recomputed);
+      auto forward = count_forward(*node.recomputed);
       if (!forward) return forward;
       orders *= *forward;
     }

@@ -25,7 +25,7 @@ struct ProcessBoard::Entry {
   std::array<SharedAddress, kAddresses> addresses;
 
   std::string call() const {
-    const std::string begin(text.data(), std::min(text_bytes, kTextBytes));
+    std::string begin(text.data(), std::min(text_bytes, kTextBytes));
     if (text_bytes <= kTextBytes) return begin;
     return begin + "... (" + std::to_string(text_bytes) + " bytes, " + std::to_string(hash) + ")";
   }

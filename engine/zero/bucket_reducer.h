@@ -16,14 +16,14 @@ class BucketReducer {
 
   // What the bucket holds becomes the average over the ranks: everywhere, or with reduce_scatter at
   // the owners of each part alone.
-  void average(IpgBucket& bucket);
+  void average(IpgBucket& target);
 
  private:
   void all_reduce(Stream& stream, std::span<const IpgBucket::Entry> entries, Span data,
                   DType communication_dtype);
-  void reduce_to_owners(Stream& stream, const IpgBucket& bucket);
+  void reduce_to_owners(Stream& stream, const IpgBucket& target);
   // `sent`: its values as they travel; of the bucket, or of the entry.
-  void reduce_to_owners(Stream& stream, const IpgBucket& bucket, const Span& sent);
+  void reduce_to_owners(Stream& stream, const IpgBucket& target, const Span& sent);
   void reduce_to_owners(Stream& stream, const IpgBucket::Entry& entry, const Span& sent);
   // A collective that moves each of the entries, from this element of the parameter on.
   CollectiveForm form_of(std::span<const IpgBucket::Entry> entries, std::int64_t begin = 0) const;

@@ -84,11 +84,11 @@ Span IpgBucket::append(ZeroParameter& parameter, const Tensor& grad) {
 // narrower one is reduced in a copy.
 Tensor IpgBucket::reducible(const ZeroParameter& parameter, const Tensor& grad) {
   if (grad.dtype() != dtype_) {
-    const Tensor copy = context_.runtime.memory().allocate(parameter.elements, dtype_);
+    Tensor copy = context_.runtime.memory().allocate(parameter.elements, dtype_);
     kernels_.copy(producer(), Span::of(copy), Span::of(grad, 0, parameter.elements));
     return copy;
   }
-  const Tensor placed = context_.runtime.ops().place(grad);
+  Tensor placed = context_.runtime.ops().place(grad);
   const bool is_copy = &placed.impl() != &grad.impl();
   if (is_copy && !is_contiguous_) parameter.tensor.set_grad(placed);
   return placed;

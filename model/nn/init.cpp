@@ -23,7 +23,7 @@ double InitStream::uniform(double bound) {
 Tensor InitStream::parameter(const Shape& sizes, double bound, DType dtype) {
   std::vector<double> values(static_cast<std::size_t>(numel(sizes)));
   for (double& value : values) value = uniform(bound);
-  const Tensor parameter = Tensor::of(values, sizes, dtype);
+  Tensor parameter = Tensor::of(values, sizes, dtype);
   parameter.set_requires_grad(true);
   return parameter;
 }
@@ -33,7 +33,7 @@ Tensor InitStream::kaiming(const Shape& sizes, std::int64_t inputs, DType dtype)
 }
 
 Tensor constant_parameter(const Shape& sizes, double value, DType dtype) {
-  const Tensor parameter = Tensor::full(sizes, value, dtype);
+  Tensor parameter = Tensor::full(sizes, value, dtype);
   parameter.set_requires_grad(true);
   return parameter;
 }
@@ -75,7 +75,7 @@ Tensor normal_parameter(const Philox& generator, const Shape& sizes, double devi
     });
   fill_normals(generator, deviation, 0, std::min(share, values.size()), values);
   for (std::thread& other : others) other.join();
-  const Tensor parameter = Tensor::of(values, sizes, dtype);
+  Tensor parameter = Tensor::of(values, sizes, dtype);
   parameter.set_requires_grad(true);
   return parameter;
 }

@@ -31,7 +31,7 @@ Tensor grad_norm(const Ops& ops, const TensorList& parameters) {
 
 // The factor is a tensor of the norm's dtype and never above 1; a NaN stays one.
 Tensor clip_grad_norm(const Ops& ops, const TensorList& parameters, double max_norm) {
-  const Tensor total = grad_norm(ops, parameters);
+  Tensor total = grad_norm(ops, parameters);
   const double divisor = round_to(total.dtype(), total.item() + 1e-6);
   const double factor = round_to(total.dtype(), max_norm / divisor);
   for (const Tensor& parameter : parameters) {

@@ -177,11 +177,11 @@ class Command {
     const CommonFlags& common = session_.common;
     if (!common.junit_path.empty() && result.junit) {
       const std::string run = fmt::format("zeroproof {}", info.name);
-      const auto written = write_file_atomically(common.junit_path, junit_xml(run, result.junit()));
+      auto written = write_file_atomically(common.junit_path, junit_xml(run, result.junit()));
       if (!written) return written;
     }
     if (common.out_dir.empty() || !result.json || result.has_written_out) return {};
-    if (const auto made = make_folder(common.out_dir); !made) return made;
+    if (auto made = make_folder(common.out_dir); !made) return made;
     return write_file_atomically(fmt::format("{}/{}.json", common.out_dir, info.name),
                                  result.json() + "\n");
   }
@@ -198,7 +198,7 @@ class Command {
     const std::string run = fmt::format("zeroproof {}", info.name);
     const LocatedFindings findings = result.findings();
     if (!common.sarif_path.empty()) {
-      const auto written =
+      auto written =
           write_file_atomically(common.sarif_path, sarif_text(run, ZP_VERSION, findings) + "\n");
       if (!written) return written;
     }

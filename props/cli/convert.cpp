@@ -53,7 +53,7 @@ class DocumentFile {
         gzip_(is_compressed ? std::make_unique<GzipCompressor>() : nullptr) {}
 
   Result<void> flush() {
-    const auto written = file_.write(compressed_);
+    auto written = file_.write(compressed_);
     compressed_.clear();
     return written;
   }

@@ -14,8 +14,6 @@
 #include "props/scenario.h"
 #include "zeroproof/engine/runtime/cuda/cuda_world.h"
 
-extern char** environ;
-
 namespace zeroproof {
 namespace {
 

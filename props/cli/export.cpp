@@ -132,7 +132,7 @@ class ExportVerb final : public Verb {
     if (mkdtemp(folder.data()) == nullptr)
       return fail(ErrorCode::usage, fmt::format("{}: cannot make a temporary folder", folder));
     const std::string file = folder + "/script.py";
-    const auto written = write_file_atomically(file, script_);
+    auto written = write_file_atomically(file, script_);
     const auto complaint = written ? python_complaint(file, is_checked_) : std::nullopt;
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);

@@ -79,7 +79,7 @@ std::string environment_name(std::string_view flag) {
   return name;
 }
 
-Flags::Flags(std::string program, std::string_view summary, std::string_view examples)
+Flags::Flags(const std::string& program, std::string_view summary, std::string_view examples)
     : model_(std::make_unique<Model>(program)) {
   model_->summary = summary;
   model_->examples = examples;

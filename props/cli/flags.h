@@ -37,7 +37,7 @@ struct FlagInfo {
 class Flags {
  public:
   // The usage line starts with `program`, for example "zeroproof replay".
-  Flags(std::string program, std::string_view summary, std::string_view examples);
+  Flags(const std::string& program, std::string_view summary, std::string_view examples);
   ~Flags();
 
   // The help prints flags that are added from here on under this heading; "flags" before.

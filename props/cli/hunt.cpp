@@ -24,7 +24,7 @@ using subject::SubjectCommand;
 using subject::SubjectFinding;
 
 constexpr std::string_view kUsualPython = "python3";
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
+constexpr std::int64_t kSecondNs = 1'000'000'000;
 
 std::string engine_words(const std::string& engine, const std::vector<std::string>& settings) {
   return " --engine " + shell_quote(engine) + setting_words(settings);
@@ -153,7 +153,7 @@ class HuntVerb final : public Verb {
     ProgressLine progress(session.common.progress);
     ProgressView view{.task = "hunt " + engine_text(), .unit = "cases"};
     if (options.cases_max != UINT64_MAX) view.runs_max = options.cases_max;
-    if (options.time_max_ns != INT64_MAX) view.seconds_max = options.time_max_ns / kSecond_ns;
+    if (options.time_max_ns != INT64_MAX) view.seconds_max = options.time_max_ns / kSecondNs;
     const auto show = [&](const subject::HuntReport& report) {
       view.runs = report.cases;
       view.strategy = fmt::format("{} runs", report.runs);  // of the subject, also to make it small

@@ -14,7 +14,7 @@ namespace {
 
 using subject::SubjectFinding;
 
-constexpr std::int64_t kScriptLimit_ns = 120'000'000'000;
+constexpr std::int64_t kScriptLimitNs = 120'000'000'000;
 
 // One after another, until one fails.
 Result<void> write_all(const std::vector<std::pair<std::string, std::string>>& files) {
@@ -30,7 +30,7 @@ Result<std::string> script_of(const std::string& program_path, subject::SubjectC
   command.settings = finding.settings;
   const auto words = subject::package_words(command, {"script", program_path});
   const auto output = subject::run_to_end(words, subject::package_variables(command),
-                                          {kScriptLimit_ns, was_interrupted});
+                                          {kScriptLimitNs, was_interrupted});
   if (!output) return tl::unexpected(output.error());
   if (output->exit_code == 0) return output->text;
   return fail(ErrorCode::cannot_run, output->errors.empty() ? "it failed" : output->errors.back());

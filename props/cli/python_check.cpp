@@ -6,8 +6,6 @@
 
 #include <array>
 
-extern char** environ;
-
 namespace zeroproof {
 namespace {
 

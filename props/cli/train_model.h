@@ -40,6 +40,6 @@ class ModelFlags {
   bool uses_cuda_graph_ = false;
 };
 
-VerbResult result_of(train::DecoderReport report, const Session& session);
+VerbResult result_of(train::DecoderReport made, const Session& session);
 
 }  // namespace zeroproof

@@ -109,7 +109,6 @@ std::unique_ptr<Verb> make_completion();
 std::unique_ptr<Verb> make_conform();
 std::unique_ptr<Verb> make_train();
 std::unique_ptr<Verb> make_record();
-std::unique_ptr<Verb> make_mutation();
 std::unique_ptr<Verb> make_export();
 std::unique_ptr<Verb> make_generate();
 std::unique_ptr<Verb> make_bisect();

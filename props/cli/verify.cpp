@@ -86,7 +86,7 @@ class VerifyVerb final : public Verb {
       if (auto made = make_folder(folder + part); !made) return made;
     }
     for (const ReportPage& page : verify_pages(report)) {
-      const auto written = write_file_atomically(folder + "/" + page.path, page.text);
+      auto written = write_file_atomically(folder + "/" + page.path, page.text);
       if (!written) return written;
     }
     return {};

@@ -166,8 +166,7 @@ std::string WatchFolder::snapshot(const WatchedRank& rank) {
   }
   if (!spool) return rank.path;
   RankStream stream(rank.path, std::move(spool), open_growing);
-  const std::string copy =
-      (fs::path(scratch_.path()) / fs::path(name).replace_extension("")).string();
+  std::string copy = (fs::path(scratch_.path()) / fs::path(name).replace_extension("")).string();
   std::ofstream file(copy, std::ios::binary);
   for (const std::string& line : stream.poll().lines) file << line << '\n';
   return copy;

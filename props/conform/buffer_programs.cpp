@@ -51,7 +51,8 @@ class FusedScale {
 
   void mark(const TensorList& buffers) const {
     std::vector<std::string_view> words;
-    for (const Tensor& buffer : buffers) words.push_back(buffer.is_defined() ? "buffer" : "none");
+    for (const Tensor& buffer : buffers)
+      words.emplace_back(buffer.is_defined() ? "buffer" : "none");
     c_.mark(fmt::format("{}:{}", label_, fmt::join(words, ",")));
   }
 

@@ -111,7 +111,7 @@ Tensor DdpReducer::forward(const nn::Module& module, const Tensor& input) {
                 "one.");
     if (!needs_finalize_) rebuild_buckets();
   }
-  const Tensor output = module(autograd_, input);
+  Tensor output = module(autograd_, input);
   expects_hooks_ = is_synced;
   if (!is_synced) return output;
   prepare_for_backward(output);

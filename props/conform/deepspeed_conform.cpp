@@ -142,9 +142,8 @@ class RankComparison {
   MaybeMismatch order_mismatch(const std::vector<std::string>& recorded) {
     const auto plain = first_mismatch(ConformStatus::order_mismatch, recorded, ours_.tokens);
     if (!plain) return std::nullopt;
-    const auto any_order =
-        first_mismatch(ConformStatus::order_mismatch, with_sorted_releases(recorded),
-                       with_sorted_releases(ours_.tokens));
+    auto any_order = first_mismatch(ConformStatus::order_mismatch, with_sorted_releases(recorded),
+                                    with_sorted_releases(ours_.tokens));
     if (any_order) return any_order;
     outcome_.is_race = true;
     return std::nullopt;

@@ -68,8 +68,7 @@ class DeepspeedRun {
   void set_accumulation_steps(std::int64_t steps) { config_.gradient_accumulation_steps = steps; }
 
   // engine.backward, with what the recorded release of DeepSpeed does around it.
-  void backward(const Tensor& loss, const BackwardArguments& arguments = {},
-                std::size_t engine = 0);
+  void backward(const Tensor& loss, const BackwardArguments& arguments = {}, std::size_t index = 0);
 
   void mark(std::string_view label) { notes_.journal.write(EventKind::mark, label); }
   void write(EventKind kind) { notes_.journal.write(kind, {}); }
@@ -77,8 +76,8 @@ class DeepspeedRun {
   bool guarded(const std::function<void()>& body);
   void dump(std::string_view role, const std::string& name, const Tensor& value);
   // The gradients that the next step would use; they are not part of the order.
-  void compare_grads(const std::string& tag, std::size_t engine = 0);
-  void step(std::size_t engine = 0);
+  void compare_grads(const std::string& tag, std::size_t index = 0);
+  void step(std::size_t index = 0);
 
   // The parameters as they are at the end.
   void finish();

@@ -1,4 +1,6 @@
 // Programs of function transforms (docs/spec/autograd.md 16).
+#include <fmt/format.h>
+
 #include <array>
 
 #include "model/custom_function.h"
@@ -19,9 +21,8 @@ constexpr LinearOptions kHookedLinear = {.weight = kHookedInput, .bias = kHooked
 std::string stack_of(const Autograd& ag) {
   std::string words;
   for (auto frame = ag.local().transforms; frame; frame = frame->below) {
-    const std::string word =
-        std::string(transform_name(frame->kind)) + std::to_string(frame->level);
-    words = words.empty() ? word : word + "," + words;
+    const std::string_view gap = words.empty() ? "" : ",";
+    words = fmt::format("{}{}{}{}", transform_name(frame->kind), frame->level, gap, words);
   }
   return words;
 }
@@ -39,7 +40,7 @@ TanhPair mlp_of(ProgramRun& c, const LinearOptions& options = {}) {
 // sq(l2(tanh(l1(x)))) with a hook on the result that writes down the stack.
 func::UnaryFunction hooked_loss(ProgramRun& c, const TanhPair& mlp, std::string& seen) {
   return [&c, &mlp, &seen](const Tensor& x) {
-    const Tensor y = sq(c.autograd(), mlp(c.autograd(), x));
+    Tensor y = sq(c.autograd(), mlp(c.autograd(), x));
     c.hook(y, "y", [&c, &seen](const Tensor&) {
       seen = stack_of(c.autograd());
       return Tensor();
@@ -87,7 +88,7 @@ void jacrev(ProgramRun& c) {
   const TanhPair mlp = mlp_of(c);
   std::string seen;
   const func::UnaryFunction f = [&](const Tensor& x) {
-    const Tensor y = tanh(ag, mlp(ag, x));
+    Tensor y = tanh(ag, mlp(ag, x));
     c.hook(y, "y", [&](const Tensor&) {
       seen = stack_of(ag);
       return Tensor();

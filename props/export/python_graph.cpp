@@ -87,7 +87,7 @@ class BodyWriter {
   Result<std::string> value_of(NodeRef ref) {
     const ProtocolNode& node = node_of(program_, ref);
     if (node.kind == NodeKind::accumulate) {
-      const auto layer = place_.layer(node);
+      auto layer = place_.layer(node);
       if (!layer) return layer;
       return fmt::format("{}(x)", *layer);
     }
@@ -118,7 +118,7 @@ class BodyWriter {
                                      const std::vector<const ProtocolNode*>& leaves) {
     std::string text;
     for (const ProtocolNode* leaf : leaves) {
-      const auto layer = place_.layer(*leaf);
+      auto layer = place_.layer(*leaf);
       if (!layer) return layer;
       text += fmt::format("{}{}({})", text.empty() ? "" : " + ", *layer, inputs);
     }
@@ -132,7 +132,7 @@ class BodyWriter {
       case NodeKind::raise:
         return fmt::format("Boom.apply({})", value);
       case NodeKind::recompute: {
-        const auto function = place_.recomputed(node);
+        auto function = place_.recomputed(node);
         if (!function) return function;
         return fmt::format("checkpoint({}, {}, use_reentrant=True)", *function, value);
       }

@@ -104,9 +104,9 @@ std::string_view script_framework_name(ScriptFramework framework) {
 }
 
 Result<std::string> torch_script(const Scenario& scenario, const TorchScriptOptions& options) {
-  const auto models = models_text(scenario.program);
+  auto models = models_text(scenario.program);
   if (!models) return models;
-  const auto program = program_text(scenario.program);
+  auto program = program_text(scenario.program);
   if (!program) return program;
   const std::string_view harness = torch_harness();
   const std::size_t mark = harness.find(kProgramMark);

@@ -200,11 +200,11 @@ DumpReport compare_dumps(std::vector<RankDump> dumps) {
     report.nodes.push_back(dump.nodes.size());
     report.dumps.push_back(summary_of(dump));
     if (dump.is_truncated)
-      report.faults.push_back(
-          {ErrorCode::unreadable,
-           fmt::format("{}: truncated: the data stop in the middle; what stands "
-                       "before was read ({} elements)",
-                       dump.path, dump.events)});
+      report.faults.emplace_back(
+          ErrorCode::unreadable,
+          fmt::format("{}: truncated: the data stop in the middle; what stands "
+                      "before was read ({} elements)",
+                      dump.path, dump.events));
   }
   DumpRuns runs = dump_runs(std::move(dumps));
   for (const DumpRun& run : runs.runs) DumpedRunComparison(run, report).run();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "model/check.h"
 #include "props/foreign/dump_words.h"
 #include "props/foreign/flight_match.h"
 #include "props/replay/moment.h"
@@ -140,6 +141,7 @@ DumpFinding GroupHang::stalled(const Views& behind, const Views& waiting) const 
     if (held == nullptr) held = view.at(least + 1);
   for (const GroupView& view : group_.views)
     if (held == nullptr && !view.issued.empty()) held = view.issued.front();
+  ZP_CHECK(held != nullptr, "ranks lag and no dump has an entry");
   Diagnosis found = diagnosis("device.stalled", *held);
   Views kept_up;
   for (const std::size_t at : waiting)
@@ -215,7 +217,8 @@ DumpFinding GroupHang::alone(std::size_t at) const {
   add_moments({at}, one.number + view.shift, true, found);
   found.look_at =
       "the dumps of the other ranks of the group: one alone does not show who is missing";
-  return {std::move(found), {}, found.ranks};
+  const auto ranks = found.ranks;
+  return {std::move(found), {}, ranks};
 }
 
 }  // namespace zeroproof

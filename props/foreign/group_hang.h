@@ -43,7 +43,7 @@ class GroupHang {
   DumpFinding missing(std::int64_t number, const Views& there, const Views& absent) const;
   DumpFinding stalled(const Views& behind, const Views& waiting) const;
   DumpFinding together(const Views& waiting, const DumpedCollective& one) const;
-  DumpFinding alone(std::size_t view) const;
+  DumpFinding alone(std::size_t at) const;
   std::string queued_words(const GroupView& view) const;
   std::string without_file_words() const;
   void add_moments(const Views& views, std::int64_t number, bool is_bad, Diagnosis& found) const;

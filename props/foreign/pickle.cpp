@@ -13,36 +13,36 @@ namespace {
 
 // The opcodes of data (Lib/pickle.py of Python), everything else is refused.
 enum Opcode : unsigned char {
-  kMark = '(',
-  kStop = '.',
-  kBinFloat = 'G',
-  kBinInt = 'J',
-  kBinInt1 = 'K',
-  kBinInt2 = 'M',
-  kNone = 'N',
-  kBinUnicode = 'X',
-  kEmptyList = ']',
-  kEmptyDict = '}',
-  kEmptyTuple = ')',
-  kAppend = 'a',
-  kAppends = 'e',
-  kBinGet = 'h',
-  kLongBinGet = 'j',
-  kBinPut = 'q',
-  kLongBinPut = 'r',
-  kSetItem = 's',
-  kTuple = 't',
-  kSetItems = 'u',
-  kProto = 0x80,
-  kTuple1 = 0x85,
-  kTuple2 = 0x86,
-  kTuple3 = 0x87,
-  kNewTrue = 0x88,
-  kNewFalse = 0x89,
-  kLong1 = 0x8a,
-  kShortBinUnicode = 0x8c,
-  kMemoize = 0x94,
-  kFrame = 0x95,
+  op_mark = '(',
+  op_stop = '.',
+  op_bin_float = 'G',
+  op_bin_int = 'J',
+  op_bin_int1 = 'K',
+  op_bin_int2 = 'M',
+  op_none = 'N',
+  op_bin_unicode = 'X',
+  op_empty_list = ']',
+  op_empty_dict = '}',
+  op_empty_tuple = ')',
+  op_append = 'a',
+  op_appends = 'e',
+  op_bin_get = 'h',
+  op_long_bin_get = 'j',
+  op_bin_put = 'q',
+  op_long_bin_put = 'r',
+  op_set_item = 's',
+  op_tuple = 't',
+  op_set_items = 'u',
+  op_proto = 0x80,
+  op_tuple1 = 0x85,
+  op_tuple2 = 0x86,
+  op_tuple3 = 0x87,
+  op_new_true = 0x88,
+  op_new_false = 0x89,
+  op_long1 = 0x8a,
+  op_short_bin_unicode = 0x8c,
+  op_memoize = 0x94,
+  op_frame = 0x95,
 };
 
 constexpr std::uint64_t kProtocolMax = 5;
@@ -113,15 +113,15 @@ class PickleMachine {
   bool step() {
     opcode_at_ = at_;
     const auto opcode = static_cast<unsigned char>(take(1).front());
-    if (opcode == kStop) return true;
+    if (opcode == op_stop) return true;
     if (push_scalar(opcode) || push_container(opcode) || use_memo(opcode) || fill(opcode))
       return false;
-    if (opcode == kProto) {
+    if (opcode == op_proto) {
       if (const std::uint64_t protocol = little_endian(1); protocol > kProtocolMax)
         refuse(fmt::format("pickle protocol {} is unknown", protocol));
       return false;
     }
-    if (opcode == kFrame) {
+    if (opcode == op_frame) {
       little_endian(8);
       return false;
     }
@@ -130,34 +130,34 @@ class PickleMachine {
 
   bool push_scalar(unsigned char opcode) {
     switch (opcode) {
-      case kNone:
+      case op_none:
         push_known(kNoneIndex);
         return true;
-      case kNewTrue:
+      case op_new_true:
         push_known(kTrueIndex);
         return true;
-      case kNewFalse:
+      case op_new_false:
         push_known(kFalseIndex);
         return true;
-      case kBinInt:
+      case op_bin_int:
         push_integer(static_cast<std::int32_t>(static_cast<std::uint32_t>(little_endian(4))));
         return true;
-      case kBinInt1:
+      case op_bin_int1:
         push_integer(static_cast<std::int64_t>(little_endian(1)));
         return true;
-      case kBinInt2:
+      case op_bin_int2:
         push_integer(static_cast<std::int64_t>(little_endian(2)));
         return true;
-      case kLong1:
+      case op_long1:
         push_integer(long_integer());
         return true;
-      case kBinFloat:
+      case op_bin_float:
         push({.kind = PickleKind::number, .payload = big_endian(8)});
         return true;
-      case kBinUnicode:
+      case op_bin_unicode:
         push_text(little_endian(4));
         return true;
-      case kShortBinUnicode:
+      case op_short_bin_unicode:
         push_text(little_endian(1));
         return true;
       default:
@@ -194,24 +194,24 @@ class PickleMachine {
 
   bool push_container(unsigned char opcode) {
     switch (opcode) {
-      case kMark:
+      case op_mark:
         if (marks_.size() == kMarksMax) refuse(fmt::format("more than {} open marks", kMarksMax));
         marks_.push_back(stack_.size());
         return true;
-      case kEmptyList:
-      case kEmptyTuple:
+      case op_empty_list:
+      case op_empty_tuple:
         push({.kind = PickleKind::list});
         return true;
-      case kEmptyDict:
+      case op_empty_dict:
         push({.kind = PickleKind::dict});
         return true;
-      case kTuple:
+      case op_tuple:
         push_tuple(take_marked());
         return true;
-      case kTuple1:
-      case kTuple2:
-      case kTuple3:
-        push_tuple(take_top(static_cast<std::size_t>(opcode - kTuple1 + 1)));
+      case op_tuple1:
+      case op_tuple2:
+      case op_tuple3:
+        push_tuple(take_top(1 + static_cast<std::size_t>(opcode - op_tuple1)));
         return true;
       default:
         return false;
@@ -220,19 +220,19 @@ class PickleMachine {
 
   bool use_memo(unsigned char opcode) {
     switch (opcode) {
-      case kBinPut:
+      case op_bin_put:
         memorize(little_endian(1));
         return true;
-      case kLongBinPut:
+      case op_long_bin_put:
         memorize(little_endian(4));
         return true;
-      case kMemoize:
+      case op_memoize:
         memorize(memo_.size());
         return true;
-      case kBinGet:
+      case op_bin_get:
         recall(little_endian(1));
         return true;
-      case kLongBinGet:
+      case op_long_bin_get:
         recall(little_endian(4));
         return true;
       default:
@@ -256,16 +256,16 @@ class PickleMachine {
 
   bool fill(unsigned char opcode) {
     switch (opcode) {
-      case kAppend:
+      case op_append:
         extend(PickleKind::list, take_top(1));
         return true;
-      case kAppends:
+      case op_appends:
         extend(PickleKind::list, take_marked());
         return true;
-      case kSetItem:
+      case op_set_item:
         extend(PickleKind::dict, take_top(2));
         return true;
-      case kSetItems:
+      case op_set_items:
         extend(PickleKind::dict, take_marked());
         return true;
       default:
@@ -371,7 +371,7 @@ tl::expected<PickleDocument, std::string> read_pickle(std::string_view bytes) {
 }
 
 bool starts_like_pickle(std::string_view bytes) {
-  return bytes.size() >= 2 && static_cast<unsigned char>(bytes[0]) == kProto &&
+  return bytes.size() >= 2 && static_cast<unsigned char>(bytes[0]) == op_proto &&
          static_cast<unsigned char>(bytes[1]) >= 2 &&
          static_cast<unsigned char>(bytes[1]) <= kProtocolMax;
 }

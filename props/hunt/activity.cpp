@@ -65,8 +65,8 @@ std::vector<Checker> collected() {
 }  // namespace
 
 const std::vector<Checker>& checkers() {
-  static const std::vector<Checker> all = collected();
-  return all;
+  static const std::vector<Checker> kAll = collected();
+  return kAll;
 }
 
 std::span<const Elsewhere> judged_elsewhere() {

@@ -1,5 +1,7 @@
 #include "props/interpreter/checkpoint_damage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <set>
@@ -25,7 +27,7 @@ Damage damage_of(int number) {
 void add_files_below(FileSystem& files, const std::string& folder,
                      std::vector<std::string>& paths) {
   for (const std::string& name : files.list(folder).value_or(std::vector<std::string>{})) {
-    const std::string path = folder + "/" + name;
+    const std::string path = fmt::format("{}/{}", folder, name);
     if (files.read(path, kFileBytesMax)) {
       paths.push_back(path);
     } else {
@@ -76,7 +78,7 @@ void rename_first(TrainingState& state) {
 void damage_checkpoint(FileSystem& files, const std::string& folder, const std::string& tag,
                        int number) {
   const Damage damage = damage_of(number);
-  const auto how = static_cast<std::size_t>(number) / (kDamages * kTags);
+  const auto how = static_cast<std::size_t>(number / (kDamages * kTags));
   if (damage == Damage::pointer) {
     const auto as_file = static_cast<Damage>(how % static_cast<std::size_t>(Damage::pointer));
     return damage_file(files, folder + "/" + std::string(kLatestFile), as_file);

@@ -200,7 +200,7 @@ std::int64_t DataPlan::turn_of(const Place& place, std::int64_t room) const {
 
 // A power of two, as far as there is room.
 double DataPlan::exact(const Place& place) const {
-  const int width = bits_for(additions_);
+  const int width = std::max(bits_for(additions_), 1);
   const std::int64_t room = std::max(place.bits / width, 1);
   const std::int64_t turn = turn_of(place, room);
   if (turn >= room) return 0.0;

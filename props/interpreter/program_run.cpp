@@ -99,9 +99,10 @@ void run_ranks(World& world, const RunOptions& options, const RankProgram& progr
 SegmentRun run_segment(const RunnableProgram& runnable, const RunnableProgram::Segment& segment,
                        const RunOptions& options, FileSystem& files, std::uint64_t& steps) {
   const World& world = runnable.program().world;
+  const int ranks = segment.ranks * world.tensor;
   const RankProgram program(runnable, segment, options, files);
   SegmentRun run;
-  run.ranks.resize(static_cast<std::size_t>(segment.ranks * world.tensor));
+  run.ranks.resize(static_cast<std::size_t>(ranks));
   std::vector<RankObservers> observers;
   if (options.watch) observers = options.watch->observers();
   if (options.chooser) {

@@ -16,8 +16,8 @@ namespace zeroproof::program {
 namespace {
 
 std::shared_ptr<const ForwardPlan> plain_plan() {
-  static const auto plan = std::make_shared<const ForwardPlan>();
-  return plan;
+  static const auto kPlan = std::make_shared<const ForwardPlan>();
+  return kPlan;
 }
 
 // How a module takes what it computes with.

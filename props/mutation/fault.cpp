@@ -26,13 +26,13 @@ std::string canonical_id(std::string_view id) {
 
 // Of a fault that names no property: it is not known beforehand what has to catch it.
 std::string_view any_property() {
-  static const std::string numbers = [] {
+  static const std::string kNumbers = [] {
     std::string joined;
     for (const auto& properties : {std::span(all_properties()), run_properties()})
       for (const Property& property : properties) joined.append(property.number).append(" ");
     return joined;
   }();
-  return numbers;
+  return kNumbers;
 }
 
 class ActiveRanks final : public train::RankScope {
@@ -83,7 +83,7 @@ const CatalogueRow& Fault::row() const {
 }
 
 const std::vector<Fault>& catalogue_faults() {
-  static const std::vector<Fault> all = [] {
+  static const std::vector<Fault> kAll = [] {
     std::vector<Fault> faults;
     for (const WovenFault& woven : fault_table())
       if (const Fault fault = fault_of(woven); !fault.is_further() && fault.id != kCanary)
@@ -94,26 +94,26 @@ const std::vector<Fault>& catalogue_faults() {
     std::ranges::stable_sort(faults, {}, &Fault::id);
     return faults;
   }();
-  return all;
+  return kAll;
 }
 
 const std::vector<Fault>& further_faults() {
-  static const std::vector<Fault> all = [] {
+  static const std::vector<Fault> kAll = [] {
     std::vector<Fault> faults;
     for (const WovenFault& woven : fault_table())
       if (const Fault fault = fault_of(woven); fault.is_further()) faults.push_back(fault);
     return faults;
   }();
-  return all;
+  return kAll;
 }
 
 const Fault& canary() {
-  static const Fault fault = [] {
+  static const Fault kCanaryFault = [] {
     const auto at = std::ranges::find(fault_table(), kCanary, &WovenFault::id);
     ZP_CHECK(at != fault_table().end(), "the table has the canary");
     return fault_of(*at);
   }();
-  return fault;
+  return kCanaryFault;
 }
 
 std::vector<const Fault*> hunted_faults() {

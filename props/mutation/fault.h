@@ -12,20 +12,20 @@ namespace zeroproof::mutation {
 
 // One fault of our engine, or why a known bug is none (docs/explanation/mutation_testing.md).
 struct Fault {
-  std::string_view id;             // "A01"; "F18b" for the second of a pair of opposite faults
-  std::string_view sentence = "";  // what the engine does wrong, in a few words
+  std::string_view id;        // "A01"; "F18b" for the second of a pair of opposite faults
+  std::string_view sentence;  // what the engine does wrong, in a few words
   // Numbers of the properties that catch it; the first is the one that the report names. One of
   // them has to be falsified; none named: any.
-  std::string_view properties = "";
+  std::string_view properties;
   train::Subject subject = {};
   bool is_woven = false;              // it changes the engine's code, which the subject enters
-  std::string_view decorator = "";    // where it is said at a seam (decorators.h)
+  std::string_view decorator;         // where it is said at a seam (decorators.h)
   std::string_view quirks = "none";   // zeroproof/engine/quirks.h
   std::string_view policy = "exact";  // zeroproof/engine/hooks/policies.h
   train::AutogradApi api = train::AutogradApi::full;
-  std::string_view reason = "";  // not modelled: what our engine lacks for it
+  std::string_view reason;  // not modelled: what our engine lacks for it
   // Why the smallest case that shows it is larger than the catalogue's smallest configuration.
-  std::string_view larger = "";
+  std::string_view larger;
   // What has to hold where this one fails; null: the unmutated engine. Static.
   const Fault* reference = nullptr;
 

@@ -11,13 +11,13 @@ struct WovenFault {
   std::string_view id;
   std::string_view sentence;
   bool is_woven = false;  // changes the engine's code
-  std::string_view properties = "";
+  std::string_view properties;
   std::string_view policy = "exact";
   std::string_view quirks = "none";
   std::string_view api = "full";
-  std::string_view larger = "";
-  std::string_view decorator = "";
-  std::string_view reason = "";
+  std::string_view larger;
+  std::string_view decorator;
+  std::string_view reason;
 };
 
 // All of them, in the order of their ids and numbers. Generated (weaver/weave.py).

@@ -73,8 +73,8 @@ std::vector<Fault> make_hazards() {
 }  // namespace
 
 const std::vector<Fault>& hazards() {
-  static const std::vector<Fault> all = make_hazards();
-  return all;
+  static const std::vector<Fault> kAll = make_hazards();
+  return kAll;
 }
 
 }  // namespace zeroproof::mutation

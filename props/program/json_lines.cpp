@@ -16,7 +16,7 @@ constexpr std::size_t kJsonWidth = 100;
 
 // `taken` columns of the first line belong to indentation and key.
 std::string lines_of(const nlohmann::ordered_json& value, std::size_t taken, std::size_t indent) {
-  const std::string line = value.dump();
+  std::string line = value.dump();
   if (taken + line.size() < kJsonWidth || !value.is_structured() || value.empty()) return line;
   std::vector<std::string> lines;
   for (const auto& [key, item] : value.items()) {

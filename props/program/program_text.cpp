@@ -32,7 +32,7 @@ template <class Kind>
 std::string head_of(const Kind& kind) {
   std::string name(Description<Kind>::name);
   if constexpr (requires { kind.engine; }) name = member_of(kind.engine, name);
-  const std::string call = with_arguments(name, "", Arguments::of(kind));
+  std::string call = with_arguments(name, "", Arguments::of(kind));
   if constexpr (requires { kind.as; }) return fmt::format("{} = {}", kind.as, call);
   if constexpr (requires { kind.body; }) return fmt::format("with {}:", call);
   return call;

@@ -78,7 +78,7 @@ class Scene {
   // The losses of a forward that are differentiated, the last one last.
   std::vector<std::string> losses_of(const std::string& value);
   // One backward, managed or manual, with what its scale needs.
-  bool differentiate(const std::string& value, Backward backward = {});
+  bool differentiate(const std::string& value, const Backward& backward = {});
   bool differentiate_managed(const std::string& value, Backward backward = {});
   bool differentiate_manually(const std::string& value, bool retain_graph = false);
   // All losses of a forward.

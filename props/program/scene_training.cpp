@@ -70,7 +70,7 @@ bool Scene::differentiate_manually(const std::string& value, bool retain_graph) 
   return add({backward});
 }
 
-bool Scene::differentiate(const std::string& value, Backward backward) {
+bool Scene::differentiate(const std::string& value, const Backward& backward) {
   const bool is_plain = !backward.create_graph && backward.scale_wrt_gas;
   const bool is_manual = is_plain && state().supports_manual_backward() &&
                          !state().backward_around() && policy_.is_manual && !source_.one_in(4);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "props/interpreter/data_plan.h"
+#include "props/interpreter/program_count.h"
 #include "props/relations/relation_table.h"
 #include "props/relations/rewrite.h"
 

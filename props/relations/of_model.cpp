@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "props/interpreter/program_count.h"
 #include "props/relations/relation_table.h"
 #include "props/relations/rewrite.h"
 

@@ -1,4 +1,5 @@
 // Relations whose other program runs on other ranks or other data.
+#include "props/interpreter/program_count.h"
 #include "props/relations/relation_table.h"
 #include "props/relations/rewrite.h"
 

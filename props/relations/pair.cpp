@@ -79,9 +79,10 @@ std::optional<Pair::Finding> Pair::compare(const program::SegmentRun& first,
   const int ranks = static_cast<int>(other.ranks.size());
   for (int rank = 0; rank < ranks; ++rank) {
     const int data = other_->data().change().role_of(rank / tensor, ranks / tensor);
-    const auto of = static_cast<std::size_t>(data * tensor + rank % tensor);
-    const auto found = program::differences(other.ranks[static_cast<std::size_t>(rank)].seen,
-                                            expected(first.ranks.at(of).seen, config), tolerance);
+    const int of = data * tensor + rank % tensor;
+    const auto found = program::differences(
+        other.ranks[static_cast<std::size_t>(rank)].seen,
+        expected(first.ranks.at(static_cast<std::size_t>(of)).seen, config), tolerance);
     if (!found.empty()) return Finding{rank, found.front().text};
   }
   return std::nullopt;

@@ -214,7 +214,7 @@ void compare_hooks_of(const Replicas& replicas, const std::function<bool()>& sho
       split(replicas, [](const RunMember& member) { return member.digest->hooks().hash(); });
   if (odd.empty()) {
     if (reference.front()->digest->hooks().size() > 0)
-      out.checked.push_back("the order of gradient hooks");
+      out.checked.emplace_back("the order of gradient hooks");
     return;
   }
   const RankLane lane{.kind = RankLane::Kind::gradient_hooks};

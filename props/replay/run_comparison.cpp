@@ -57,7 +57,7 @@ class RunComparer {
     to.insert(to.end(), from.begin(), from.end());
   }
 
-  void take(ReplicaComparison part) {
+  void take(const ReplicaComparison& part) {
     append(out_.found, part.found);
     append(out_.skipped, part.skipped);
     append(replicas_checked_, part.checked);
@@ -89,7 +89,7 @@ class RunComparer {
                                          const RankWaits& waits) const {
     std::vector<std::pair<std::tuple<int, std::uint64_t>, const LaneGroup*>> ranked;
     for (const LaneGroup& group : groups)
-      if (!group.agrees()) ranked.push_back({suspicion(group, waits), &group});
+      if (!group.agrees()) ranked.emplace_back(suspicion(group, waits), &group);
     std::stable_sort(ranked.begin(), ranked.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<const LaneGroup*> first;

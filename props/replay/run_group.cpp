@@ -63,11 +63,11 @@ std::string difference_text(const Sequence& sequence, const SequenceDigest& mine
 // One finding for each rank that has one, by its index.
 using RankFindings = std::vector<std::pair<std::size_t, Finding>>;
 
-void settle(const Property* property, RankFindings findings,
+void settle(const Property* property, const RankFindings& findings,
             std::vector<PropertiesReport>& reports) {
   std::vector<bool> has_finding(reports.size());
-  for (auto& [at, finding] : findings) {
-    if (!has_finding[at]) reports[at].falsified.push_back(std::move(finding));
+  for (const auto& [at, finding] : findings) {
+    if (!has_finding[at]) reports[at].falsified.push_back(finding);
     has_finding[at] = true;
   }
   for (std::size_t at = 0; at < reports.size(); ++at)

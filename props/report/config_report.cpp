@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "props/report/json_values.h"
 
@@ -19,8 +20,7 @@ constexpr std::size_t kMostNames = 12;  // of a line
 std::string names_line(std::string_view what, const std::vector<std::string>& names) {
   if (names.empty()) return {};
   const std::size_t shown = std::min(names.size(), kMostNames);
-  std::string line =
-      fmt::format("{}: {}", what, fmt::join(names.begin(), names.begin() + shown, ", "));
+  std::string line = fmt::format("{}: {}", what, fmt::join(std::span(names).first(shown), ", "));
   if (shown < names.size()) line += fmt::format(" and {} more", names.size() - shown);
   return line + "\n";
 }

@@ -14,10 +14,10 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
-constexpr std::int64_t kRedrawPeriod_ns = kSecond_ns / 10;
-constexpr std::int64_t kLinePeriod_ns = 5 * kSecond_ns;
-constexpr std::int64_t kFirstLine_ns = 2 * kSecond_ns;
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr std::int64_t kRedrawPeriodNs = kSecondNs / 10;
+constexpr std::int64_t kLinePeriodNs = 5 * kSecondNs;
+constexpr std::int64_t kFirstLineNs = 2 * kSecondNs;
 
 std::int64_t steady_now_ns() {
   const auto since_boot = std::chrono::steady_clock::now().time_since_epoch();
@@ -39,7 +39,7 @@ std::string rate_text(std::uint64_t runs, std::int64_t elapsed_ns) {
 // Until the first limit is met; absent without limits.
 std::optional<std::int64_t> seconds_left(const ProgressView& view, std::int64_t elapsed_ns) {
   std::optional<std::int64_t> left;
-  if (view.seconds_max) left = *view.seconds_max - elapsed_ns / kSecond_ns;
+  if (view.seconds_max) left = *view.seconds_max - elapsed_ns / kSecondNs;
   if (view.runs_max && view.runs > 0) {
     const auto open = static_cast<double>(*view.runs_max - std::min(*view.runs_max, view.runs));
     const double elapsed_s = static_cast<double>(elapsed_ns) * 1e-9;
@@ -80,7 +80,7 @@ ProgressLine::ProgressLine(ProgressMode mode, ProgressOutput output)
       redraws_(mode == ProgressMode::automatic && output_.facts.can_redraw()),
       start_ns_(output_.now_ns()),
       now_ns_(start_ns_),
-      next_ns_(start_ns_ + (redraws_ ? kRedrawPeriod_ns : kFirstLine_ns)) {}
+      next_ns_(start_ns_ + (redraws_ ? kRedrawPeriodNs : kFirstLineNs)) {}
 
 bool ProgressLine::is_due() {
   if (mode_ == ProgressMode::none || has_finished_) return false;
@@ -89,7 +89,7 @@ bool ProgressLine::is_due() {
 }
 
 void ProgressLine::draw(const ProgressView& view) {
-  next_ns_ = now_ns_ + (redraws_ ? kRedrawPeriod_ns : kLinePeriod_ns);
+  next_ns_ = now_ns_ + (redraws_ ? kRedrawPeriodNs : kLinePeriodNs);
   const std::string line = text(view, now_ns_ - start_ns_, false);
   if (redraws_) {
     // One column stays free: a full line would make some terminals wrap.
@@ -134,11 +134,11 @@ std::string ProgressLine::text(const ProgressView& view, std::int64_t elapsed_ns
   if (view.hangs) parts.push_back(counted(*view.hangs, "hang"));
   const auto left = seconds_left(view, elapsed_ns);
   if (is_final) {
-    parts.push_back("took " + clock_text(elapsed_ns / kSecond_ns));
+    parts.push_back("took " + clock_text(elapsed_ns / kSecondNs));
   } else if (left) {
     parts.push_back(clock_text(*left) + " left");
   } else if (view.unit.empty()) {
-    parts.push_back(clock_text(elapsed_ns / kSecond_ns) + " so far");
+    parts.push_back(clock_text(elapsed_ns / kSecondNs) + " so far");
   }
   return fmt::format("{}", fmt::join(parts, "  "));
 }

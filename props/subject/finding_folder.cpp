@@ -152,7 +152,7 @@ Result<FeatureCounts> FindingFolder::features_of_all(const std::string& capabili
   if (!paths) return tl::unexpected(paths.error());
   FeatureCounts all;
   for (const std::string& path : *paths) {
-    const auto counts = read_features(path, capabilities);
+    auto counts = read_features(path, capabilities);
     if (!counts) return counts;
     all.add(*counts);
   }

@@ -78,8 +78,7 @@ void forget(OrderedJson& body, const std::string& name) {
 }
 
 // The body in the place of what is around it.
-OrderedJson unwrapped(OrderedJson document, const Pointer& at, const OrderedJson& body) {
-  const OrderedJson inner = body;
+OrderedJson unwrapped(OrderedJson document, const Pointer& at, const OrderedJson& inner) {
   OrderedJson& parent = document[at.parent_pointer()];
   const auto place = static_cast<std::ptrdiff_t>(std::stoul(at.back()));
   parent.erase(parent.begin() + place);

@@ -26,7 +26,8 @@ double norm_of_difference(const std::vector<double>& a, const std::vector<double
 double share_of(double distance, double whole) {
   if (distance == 0.0) return 0.0;
   const double share = distance / whole;
-  return std::isnan(share) ? kInfiniteDistance : share;
+  if (std::isnan(share)) return kInfiniteDistance;
+  return share;
 }
 
 void compare_losses(const std::vector<double>& losses, const std::vector<double>& expected,

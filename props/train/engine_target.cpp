@@ -63,9 +63,9 @@ void EngineTarget::add_engine(ModelKind kind) {
   const std::size_t index = engines_.size();
   modules_.push_back(new_model(kind, index));
   if (options_.models) options_.models->on_model(autograd_, *modules_.back(), engine_prefix(index));
-  EngineOptions of_engine = engine_options(scenario_, cell_, index);
+  const EngineOptions of_engine = engine_options(scenario_, cell_, index);
   auto engine = Engine::initialize(autograd_, *modules_.back(), config_of(scenario_, cell_, index),
-                                   runtime_, std::move(of_engine));
+                                   runtime_, of_engine);
   if (!engine) throw ConfigurationRefused(engine.error().text);
   engines_.push_back(std::move(*engine));
   if (scenario_.leaf_module.empty() || cell_.stage != 3) return;

@@ -25,7 +25,8 @@ struct MatrixAxes {
 };
 
 // Cells that apply, in a fixed order; what is no axis is taken from `base`.
-std::vector<TrainCell> matrix_cells(MatrixKind kind, const MatrixAxes& axes, const TrainCell& base);
+std::vector<TrainCell> matrix_cells(MatrixKind kind, const MatrixAxes& given,
+                                    const TrainCell& base);
 
 // What became of one property in all cells.
 struct PropertyTally {

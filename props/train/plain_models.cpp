@@ -40,7 +40,7 @@ class Mlp final : public LayerModel {
 
  protected:
   TensorList forward(Autograd& ag, const TensorList& inputs) const override {
-    const TensorList y = (*l2_)(ag, (*l1_)(ag, inputs));
+    TensorList y = (*l2_)(ag, (*l1_)(ag, inputs));
     if (output_ == Output::logits) return y;
     if (output_ == Output::loss) return {loss(ag, y)};
     return {loss(ag, y), y.at(0), Tensor()};

@@ -322,8 +322,8 @@ std::vector<TrainScenario> make_catalogue() {
 }  // namespace
 
 std::span<const TrainScenario> scenario_catalogue() {
-  static const std::vector<TrainScenario> catalogue = make_catalogue();
-  return catalogue;
+  static const std::vector<TrainScenario> kCatalogue = make_catalogue();
+  return kCatalogue;
 }
 
 Result<const TrainScenario*> find_scenario(std::string_view name) {

@@ -148,8 +148,8 @@ bool Rank::is_window_right(std::uint32_t passes) const {
     const auto first =
         static_cast<std::size_t>(slice.values.tensor->offset_elements + slice.values.begin);
     for (std::int64_t e = 0; e < slice.values.elements; ++e) {
-      const auto cell =
-          static_cast<std::uint32_t>(slice.parameter.value * settings_.elements + slice.begin + e);
+      const auto cell = static_cast<std::uint32_t>(
+          std::int64_t{slice.parameter.value} * settings_.elements + slice.begin + e);
       double expected = 0.0;
       for (std::uint32_t rank = 0; rank < settings_.ranks; ++rank)
         expected += contribution(rank, cell);

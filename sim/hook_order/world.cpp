@@ -132,13 +132,14 @@ void World::look_at_streams(std::uint32_t rank) {
 
 void World::write_moves() {
   moves_count_ = 0;
-  for (std::uint8_t rank = 0; rank < settings_.ranks; ++rank) {
+  const auto ranks = static_cast<std::uint8_t>(settings_.ranks);
+  for (std::uint8_t rank = 0; rank < ranks; ++rank) {
     for (std::uint64_t open = possible_[rank].hooks; open != 0; open &= open - 1)
       add({rank, MoveKind::hook, static_cast<std::uint8_t>(std::countr_zero(open))});
     if (possible_[rank].hooks == 0 && possible_[rank].host_moves != 0)
       add({rank, MoveKind::end, 0});
   }
-  for (std::uint8_t rank = 0; rank < settings_.ranks; ++rank)
+  for (std::uint8_t rank = 0; rank < ranks; ++rank)
     for (std::uint64_t bits = possible_[rank].completions; bits != 0; bits &= bits - 1)
       add({rank, MoveKind::complete, static_cast<std::uint8_t>(std::countr_zero(bits))});
 }

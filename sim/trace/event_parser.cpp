@@ -72,7 +72,7 @@ class EventLine {
       if (!take(field, i)) wrong_ |= bit(field);
     }
     const EventShape& shape = event_shape(event_.kind);
-    if (const auto complete = check(shape); !complete) return complete;
+    if (auto complete = check(shape); !complete) return complete;
     return finish(shape);
   }
 

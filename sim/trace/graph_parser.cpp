@@ -90,9 +90,9 @@ ParseResult parse_graph(Values values, GraphSnapshot& out) {
   } else if (values[nodes].kind != JsonLineKind::array) {
     fields.wrong("nodes", nodes);
   }
-  if (const auto parsed = fields.result(); !parsed) return parsed;
+  if (auto parsed = fields.result(); !parsed) return parsed;
   for (std::size_t i = nodes + 1; i < values[nodes].end; i = values[i].end) {
-    if (const auto parsed = parse_node(values, i, out); !parsed) return parsed;
+    if (auto parsed = parse_node(values, i, out); !parsed) return parsed;
   }
   return {};
 }

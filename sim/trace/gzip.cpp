@@ -10,7 +10,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kInputBytes = 64 * 1024;
+constexpr std::size_t kInputBytes = std::size_t{64} * 1024;
 constexpr int kGzipWindow = 15 + 16;  // zlib: largest window, gzip framing
 
 class GzipSource final : public ByteSource {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 // Without the assertions simdjson makes about its caller: the fuzzer runs with them.
 #if !defined(NDEBUG) && !defined(ZP_SIMDJSON_CHECKS)
-#define NDEBUG
+#define NDEBUG  // NOLINT(readability-identifier-naming): the name of the C library
 #endif
 #include <simdjson.h>
 
@@ -187,6 +187,7 @@ simdjson::error_code JsonLine::State::add_members(ondemand::object& object, int 
 simdjson::error_code JsonLine::State::add_elements(ondemand::array& array, int depth) {
   for (auto element : array) {
     ondemand::value value;
+    // NOLINTNEXTLINE(performance-move-const-arg): get() is of an rvalue
     if (const auto error = std::move(element).get(value)) return error;
     if (const auto error = add(value, {}, depth + 1)) return error;
   }

@@ -9,7 +9,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kFirstWindowBytes = 256 * 1024;
+constexpr std::size_t kFirstWindowBytes = std::size_t{256} * 1024;
 
 std::string too_long(std::size_t max_line_bytes) {
   return fmt::format("line longer than {} bytes; no record of a trace is that long, is this one?",

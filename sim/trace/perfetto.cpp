@@ -21,7 +21,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kChunkBytes = 64 * 1024;
+constexpr std::size_t kChunkBytes = std::size_t{64} * 1024;
 constexpr std::int32_t kRanksListed = 1024;  // of a world: the header of a file may say anything
 
 struct Document {

@@ -14,7 +14,7 @@ ParseResult parse_version(FieldReader& fields, HeaderRecord& out) {
   std::string format;
   std::vector<std::int64_t> version;
   fields.need("format", format).need("version", version);
-  if (const auto sane = fields.result(); !sane) return sane;
+  if (auto sane = fields.result(); !sane) return sane;
   if (format != "hooktrace") {
     return tl::unexpected(
         fmt::format("format is \"{}\", expected \"hooktrace\"", printable(format)));
@@ -64,14 +64,14 @@ ParseResult parse_checks(Values values, std::size_t at, std::vector<TraceCheck>&
     TraceCheck& check = out.emplace_back();
     FieldReader fields("header check", values, i);
     fields.need("name", check.name).need("ok", check.is_ok).want("detail", check.detail);
-    if (const auto parsed = fields.result(); !parsed) return parsed;
+    if (auto parsed = fields.result(); !parsed) return parsed;
   }
   return {};
 }
 
 ParseResult parse(Values values, HeaderRecord& out) {
   FieldReader fields("header", values, 0);
-  if (const auto known = parse_version(fields, out); !known) return known;
+  if (auto known = parse_version(fields, out); !known) return known;
   fields.need("rank", out.rank).need("world", out.world);
   fields.want("program", out.program).want("desc", out.description).want("dtype", out.dtype);
   fields.want("policy", out.policy).want("mode", out.mode).want("seed", out.seed);
@@ -91,9 +91,9 @@ ParseResult parse(Values values, HeaderRecord& out) {
   if (out.rank < 0 || out.rank >= out.world) {
     fields.fail_with(fmt::format("header: rank {} of a world of {}", out.rank, out.world));
   }
-  if (const auto parsed = fields.result(); !parsed) return parsed;
+  if (auto parsed = fields.result(); !parsed) return parsed;
   if (producer != 0) parse_producer(values, producer, out);
-  if (const auto parsed = parse_clock(values, clock, out.clock); !parsed) return parsed;
+  if (auto parsed = parse_clock(values, clock, out.clock); !parsed) return parsed;
   return checks == 0 ? ParseResult() : parse_checks(values, checks, out.checks);
 }
 
@@ -182,7 +182,7 @@ ParseResult RecordParser::parse(std::string_view line, Record& record) {
   if (!values) return tl::unexpected(values.error());
   std::string type;
   FieldReader fields("record", *values, 0);
-  if (const auto parsed = fields.need("rec", type).result(); !parsed) return parsed;
+  if (auto parsed = fields.need("rec", type).result(); !parsed) return parsed;
   if (type == "ev") {
     auto* event = std::get_if<HookEvent>(&record.body);
     return events_.parse(*values, event == nullptr ? record.body.emplace<HookEvent>() : *event);

@@ -10,7 +10,7 @@
 namespace zeroproof {
 namespace {
 
-constexpr std::size_t kFlushBytes = 256 * 1024;
+constexpr std::size_t kFlushBytes = std::size_t{256} * 1024;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ struct TraceWriter::State {
       packed.swap(text);
     }
     text.clear();
-    const Result<void> written = file.write(packed);
+    Result<void> written = file.write(packed);
     packed.clear();
     return written;
   }
@@ -116,7 +116,7 @@ Result<void> TraceWriter::pass(const Record& record) {
 Result<void> TraceWriter::finish() {
   ZP_CHECK(state_->has_header, "a trace without header");
   if (!state_->has_end) append_json_line(state_->counts, state_->text);
-  if (const auto written = state_->flush(true); !written) return written;
+  if (auto written = state_->flush(true); !written) return written;
   return state_->file.commit();
 }
 

@@ -132,7 +132,7 @@ std::uint64_t PlannedFaults::fingerprint() const {
   History history;
   for (const Fault& fault : plan_) {
     history.add(static_cast<std::uint64_t>(fault.kind));
-    history.add(static_cast<std::uint64_t>(fault.rank + 1));
+    history.add(static_cast<std::uint64_t>(fault.rank) + 1);
     history.add(fault.window);
     history.add(fault.after);
     history.add(fault.at);

@@ -12,7 +12,7 @@ namespace zeroproof::sim {
 Tensor SimMemory::allocate(std::int64_t elements, DType dtype, Placement placement) {
   control_.reach(SeamCall::allocation);
   try {
-    const Tensor tensor = memory_.allocate(elements, dtype, placement);
+    Tensor tensor = memory_.allocate(elements, dtype, placement);
     if (late_ && late_->streams && placement == Placement::device) give_in_order(tensor);
     return tensor;
   } catch (const RuntimeFault& fault) {

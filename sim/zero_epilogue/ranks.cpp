@@ -10,7 +10,7 @@ Result<Ranks> Ranks::make(const Settings& settings) {
   RankRules rules(settings);
   auto automaton = RankAutomaton::make(rules);
   if (!automaton) return tl::unexpected(automaton.error());
-  Ranks ranks(std::move(rules), std::move(*automaton));
+  Ranks ranks(rules, std::move(*automaton));
   for (std::size_t rank = 0; rank < ranks.count(); ++rank) {
     ranks.weights_[rank] = ranks.code_space_;
     if (ranks.code_space_ > std::numeric_limits<Code>::max() / ranks.automaton_.size()) {

@@ -66,8 +66,8 @@ class Ranks {
   }
 
  private:
-  Ranks(RankRules rules, RankAutomaton automaton)
-      : rules_(std::move(rules)), automaton_(std::move(automaton)) {}
+  Ranks(const RankRules& rules, RankAutomaton automaton)
+      : rules_(rules), automaton_(std::move(automaton)) {}
   bool is_mismatched(const Digits& digits, std::size_t rank, const Move& move) const;
 
   RankRules rules_;

@@ -152,7 +152,7 @@ Order order_of(const std::vector<Event>& events, std::uint8_t first, std::size_t
     return lanes[left] != lanes[right] ? lanes[left] < lanes[right] : left < right;
   });
   Order names{};
-  for (std::uint8_t i = 0; i < ranks; ++i) names[sorted[i]] = i;
+  for (std::size_t i = 0; i < ranks; ++i) names[sorted[i]] = static_cast<std::uint8_t>(i);
   return names;
 }
 

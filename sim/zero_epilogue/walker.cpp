@@ -92,7 +92,7 @@ class Pct {
 std::uint8_t any_process(const World& world, pcg32& random) {
   std::array<std::uint8_t, 2 * kRanksMax> open{};
   unsigned count = 0;
-  for (std::uint8_t rank = 0; rank < world.ranks(); ++rank) {
+  for (std::size_t rank = 0; rank < world.ranks(); ++rank) {
     if (world.moves(rank) != 0) open[count++] = static_cast<std::uint8_t>(2 * rank);
     if (world.may_complete(rank)) open[count++] = static_cast<std::uint8_t>(2 * rank + 1);
   }

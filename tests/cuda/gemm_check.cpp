@@ -17,9 +17,9 @@ std::string text(const GemmShape& s) {
   if (s.is_a_transposed) out += " ta";
   if (s.is_b_transposed) out += " tb";
   if (s.is_accumulating) out += " acc";
-  if (s.epilogue == GemmEpilogue::kGeluAux) out += " gelu";
-  if (s.epilogue == GemmEpilogue::kGeluGrad) out += " dgelu";
-  out += s.inputs == GemmType::kFp32 ? " fp32" : s.inputs == GemmType::kFp16 ? " fp16" : " bf16";
+  if (s.epilogue == GemmEpilogue::gelu_aux) out += " gelu";
+  if (s.epilogue == GemmEpilogue::gelu_grad) out += " dgelu";
+  out += s.inputs == GemmType::fp32 ? " fp32" : s.inputs == GemmType::fp16 ? " fp16" : " bf16";
   if (s.output != s.inputs) out += ">fp32";
   return out;
 }
@@ -47,7 +47,7 @@ double from_fp16(std::uint16_t bits) {
 class Matrix {
  public:
   Matrix(GemmType type, std::int64_t count)
-      : type_(type), memory_(static_cast<std::size_t>(count) * (type == GemmType::kFp32 ? 4 : 2)) {}
+      : type_(type), memory_(static_cast<std::size_t>(count) * (type == GemmType::fp32 ? 4 : 2)) {}
 
   // Values that every type holds exactly: k / 64, |k| < 256, times `scale`, a power of two.
   void randomise(Random& random, double scale = 1.0) {
@@ -58,24 +58,24 @@ class Matrix {
       const int k = static_cast<int>(random.bits() % 511) - 255;
       values_.push_back(k / 64.0 * scale);
       wide[i] = static_cast<float>(values_.back());
-      narrow[i] = type_ == GemmType::kFp16 ? to_fp16(values_.back()) : to_bf16(wide[i]);
+      narrow[i] = type_ == GemmType::fp16 ? to_fp16(values_.back()) : to_bf16(wide[i]);
     }
-    const void* source = type_ == GemmType::kFp32 ? static_cast<const void*>(wide.data())
-                                                  : static_cast<const void*>(narrow.data());
+    const void* source = type_ == GemmType::fp32 ? static_cast<const void*>(wide.data())
+                                                 : static_cast<const void*>(narrow.data());
     ZP_REQUIRE(cudaMemcpy(memory_.data(), source, memory_.bytes(), cudaMemcpyHostToDevice));
   }
-  void fill(std::uint64_t seed) { memory_.fill(seed, type_ == GemmType::kFp32); }
+  void fill(std::uint64_t seed) { memory_.fill(seed, type_ == GemmType::fp32); }
 
   std::vector<double> download() const {
     if (!memory_.is_guard_intact()) return {};
-    if (type_ == GemmType::kFp32) {
+    if (type_ == GemmType::fp32) {
       std::vector<float> wide(elements());
       ZP_REQUIRE(cudaMemcpy(wide.data(), memory_.data(), memory_.bytes(), cudaMemcpyDeviceToHost));
       return widened(wide);
     }
     std::vector<std::uint16_t> narrow(elements());
     ZP_REQUIRE(cudaMemcpy(narrow.data(), memory_.data(), memory_.bytes(), cudaMemcpyDeviceToHost));
-    if (type_ == GemmType::kBf16) return widened(narrow);
+    if (type_ == GemmType::bf16) return widened(narrow);
     std::vector<double> out;
     for (const std::uint16_t bits : narrow) out.push_back(from_fp16(bits));
     return out;
@@ -84,7 +84,7 @@ class Matrix {
   const std::vector<double>& values() const { return values_; }
 
  private:
-  std::size_t elements() const { return memory_.bytes() / (type_ == GemmType::kFp32 ? 4 : 2); }
+  std::size_t elements() const { return memory_.bytes() / (type_ == GemmType::fp32 ? 4 : 2); }
   // Eight significant bits: exact.
   static std::uint16_t to_fp16(double value) {
     if (value == 0.0) return 0;
@@ -112,11 +112,11 @@ struct Problem {
         a(s.inputs, s.m * s.k),
         b(s.inputs, s.k * s.n),
         c(s.output, s.m * s.n),
-        aux(s.inputs, s.epilogue == GemmEpilogue::kNone ? 1 : s.m * s.n) {}
+        aux(s.inputs, s.epilogue == GemmEpilogue::none ? 1 : s.m * s.n) {}
 
   cuda::GemmOperands operands() const {
     return {a.data(), b.data(), c.data(),
-            shape.epilogue == GemmEpilogue::kNone ? nullptr : aux.data()};
+            shape.epilogue == GemmEpilogue::none ? nullptr : aux.data()};
   }
 
   GemmShape shape;
@@ -127,11 +127,11 @@ void check_problem(Suite& suite, cuda::GemmPlans& plans, const GemmShape& s) {
   Random random(static_cast<std::uint64_t>(s.m + s.n * 3 + s.k * 7));
   Problem p(s);
   // Where GELU is not straight.
-  const double scale = s.epilogue == GemmEpilogue::kGeluAux ? 0.25 : 1.0;
+  const double scale = s.epilogue == GemmEpilogue::gelu_aux ? 0.25 : 1.0;
   p.a.randomise(random, scale);
   p.b.randomise(random, scale);
   if (s.is_accumulating) p.c.randomise(random);
-  if (s.epilogue == GemmEpilogue::kGeluGrad) p.aux.randomise(random);
+  if (s.epilogue == GemmEpilogue::gelu_grad) p.aux.randomise(random);
   std::vector<double> want, want_aux;
   for (std::int64_t i = 0; i < s.m; ++i) {
     for (std::int64_t j = 0; j < s.n; ++j) {
@@ -143,8 +143,8 @@ void check_problem(Suite& suite, cuda::GemmPlans& plans, const GemmShape& s) {
       const auto index = static_cast<std::size_t>(i * s.n + j);
       want_aux.push_back(sum);
       if (s.is_accumulating) sum += p.c.values()[index];
-      if (s.epilogue == GemmEpilogue::kGeluAux) sum = gelu(sum);
-      if (s.epilogue == GemmEpilogue::kGeluGrad) sum *= gelu_slope(p.aux.values()[index]);
+      if (s.epilogue == GemmEpilogue::gelu_aux) sum = gelu(sum);
+      if (s.epilogue == GemmEpilogue::gelu_grad) sum *= gelu_slope(p.aux.values()[index]);
       want.push_back(sum);
     }
   }
@@ -155,9 +155,9 @@ void check_problem(Suite& suite, cuda::GemmPlans& plans, const GemmShape& s) {
     std::printf("%-30s %-26s FAIL: %s\n", "gemm", text(s).c_str(), error.what());
     return;
   }
-  const double limit = s.output == GemmType::kFp32 ? 2e-6 : 3e-3;
+  const double limit = s.output == GemmType::fp32 ? 2e-6 : 3e-3;
   compare(suite, {"gemm", text(s), limit}, p.c.download(), want);
-  if (s.epilogue == GemmEpilogue::kGeluAux) {
+  if (s.epilogue == GemmEpilogue::gelu_aux) {
     compare(suite, {"gemm aux", text(s), limit}, p.aux.download(), want_aux);
   }
 }
@@ -219,10 +219,10 @@ void time_model(Suite& suite, cuda::GemmPlans& plans, std::int64_t tokens) {
               static_cast<long long>(tokens), total);
   GemmShape gelu_aux{tokens, 2048, 1024};
   gelu_aux.is_b_transposed = true;
-  gelu_aux.epilogue = GemmEpilogue::kGeluAux;
+  gelu_aux.epilogue = GemmEpilogue::gelu_aux;
   time_problem(suite, plans, "gemm w1 + gelu_aux", gelu_aux);
   GemmShape gelu_grad{tokens, 2048, 1024};
-  gelu_grad.epilogue = GemmEpilogue::kGeluGrad;
+  gelu_grad.epilogue = GemmEpilogue::gelu_grad;
   time_problem(suite, plans, "gemm w2 dinput + dgelu", gelu_grad);
 }
 
@@ -237,7 +237,7 @@ void check_gemm(Suite& suite) {
   for (const bool is_first_taken : {true, false}) {
     options.is_first_taken = is_first_taken;
     cuda::GemmPlans plans(options);
-    for (const GemmType type : {GemmType::kBf16, GemmType::kFp16, GemmType::kFp32}) {
+    for (const GemmType type : {GemmType::bf16, GemmType::fp16, GemmType::fp32}) {
       for (const int transposed : {0, 1, 2, 3}) {
         GemmShape s{72, 40, 104};
         s.inputs = s.output = type;
@@ -250,20 +250,20 @@ void check_gemm(Suite& suite) {
     }
     GemmShape s{136, 256, 64};
     s.is_b_transposed = true;
-    s.epilogue = GemmEpilogue::kGeluAux;
+    s.epilogue = GemmEpilogue::gelu_aux;
     check_problem(suite, plans, s);
     s.is_b_transposed = false;
-    s.epilogue = GemmEpilogue::kGeluGrad;
+    s.epilogue = GemmEpilogue::gelu_grad;
     check_problem(suite, plans, s);
     GemmShape wide{48, 64, 136};
     wide.is_a_transposed = true;
-    wide.output = GemmType::kFp32;
+    wide.output = GemmType::fp32;
     check_problem(suite, plans, wide);
     check_problem(suite, plans, {8, 8, 8});
     GemmShape odd{33, 17, 21};
     odd.is_b_transposed = true;
     check_problem(suite, plans, odd);
-    odd.inputs = odd.output = GemmType::kFp32;
+    odd.inputs = odd.output = GemmType::fp32;
     check_problem(suite, plans, odd);
     if (!suite.is_small) check_problem(suite, plans, {512, 264, 1000});
   }

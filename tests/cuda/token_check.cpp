@@ -171,7 +171,7 @@ void check_cross_entropy(Suite& suite) {
   if (suite.is_small) return;
   check_loss_shape(suite, 301, 32000, 2.0);
   check_loss_shape(suite, 7, 50304, 5.0);
-  check_loss_shape(suite, 2, cuda::cross_entropy_vocab_max, 1.0);
+  check_loss_shape(suite, 2, cuda::kCrossEntropyVocabMax, 1.0);
   if (!suite.is_timing) return;
   time_loss(8192);
   time_loss(4096);

@@ -269,6 +269,16 @@ TEST(FlightHang, Tells_a_cause_and_not_its_consequence) {
   EXPECT_EQ(1, defects) << kinds_of(report);
 }
 
+// Rank 1 waits in a group whose other rank has no file, so that rank 0 waits for it elsewhere.
+TEST(FlightHang, Accuses_no_rank_that_waits_alone_in_another_group) {
+  const std::string groups = R"({"0":{"ranks":"[0, 1]"},"4":{"ranks":"[1, 2]"}})";
+  const DumpReport report = compare_flight(
+      {{.rank = 0, .entries = {{}, {.number = 2, .state = "started"}}, .groups = groups},
+       {.rank = 1, .entries = {{}, {.state = "started", .group = "4"}}, .groups = groups}});
+  EXPECT_THAT(kinds_of(report), HasSubstr("collective.held_up"));
+  EXPECT_FALSE(report.is_falsified()) << kinds_of(report);
+}
+
 TEST(FlightHang, Sums_of_an_uneven_all_to_all_must_agree) {
   const auto dump = [](int rank, const std::string& sent, const std::string& received) {
     FlightDump one{.rank = rank, .entries = {}};

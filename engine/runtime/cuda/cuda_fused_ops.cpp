@@ -235,7 +235,7 @@ Tensor CudaFusedOps::causal_attention_backward(const Tensor& grad_out,
 }
 
 CrossEntropyOutputs CudaFusedOps::cross_entropy(const Tensor& logits, const Tensor& targets) const {
-  const bool fits = has_vector_rows(logits) && width_of(logits) <= cross_entropy_vocab_max;
+  const bool fits = has_vector_rows(logits) && width_of(logits) <= kCrossEntropyVocabMax;
   if (!fits || !is_on_gpu(logits)) return cpu_.cross_entropy(logits, targets);
   const int rows = rows_of(logits);
   const Tensor classes = numbers(targets);

@@ -21,20 +21,20 @@ class CudaKernels final : public Kernels {
  public:
   CudaKernels(std::shared_ptr<Gpu> gpu, CudaArithmetic arithmetic, const host::StreamLog& log);
 
-  void fill(Stream& stream, const Span& target, double value) override;
-  void copy(Stream& stream, const Span& target, const Span& source, double factor = 1.0) override;
-  void add(Stream& stream, const Span& target, const Span& source, double factor = 1.0) override;
-  void scale(Stream& stream, const Span& target, double factor) override;
-  void divide(Stream& stream, const Span& target, double divisor) override;
-  void add_squares(Stream& stream, const Span& target, const Span& source) override;
-  void count_non_finite(Stream& stream, const Span& target, const Span& source) override;
+  void fill(Stream& stream, const Span& span, double value) override;
+  void copy(Stream& stream, const Span& to, const Span& from, double factor = 1.0) override;
+  void add(Stream& stream, const Span& to, const Span& from, double factor = 1.0) override;
+  void scale(Stream& stream, const Span& span, double factor) override;
+  void divide(Stream& stream, const Span& span, double divisor) override;
+  void add_squares(Stream& stream, const Span& to, const Span& from) override;
+  void count_non_finite(Stream& stream, const Span& to, const Span& from) override;
   void adam(Stream& stream, const AdamUpdate& update) override;
   void sgd(Stream& stream, const SgdUpdate& update) override;
   void clip_factor(Stream& stream, const Span& factor, const Span& squares,
                    const ClipRule& rule) override;
-  void scale_by(Stream& stream, const Span& target, const Span& factor) override;
+  void scale_by(Stream& stream, const Span& span, const Span& factor) override;
   std::vector<double> read(Stream& stream, const Span& source) override;
-  void write(Stream& stream, const Span& target, const std::vector<double>& values) override;
+  void write(Stream& stream, const Span& span, const std::vector<double>& values) override;
 
   // Where updates that are captured are noted; null: no capture.
   void collect_updates(CapturedUpdates* updates) { updates_ = updates; }

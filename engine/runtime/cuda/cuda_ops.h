@@ -24,17 +24,17 @@ class CudaOps final : public Ops {
   CudaOps(const CudaOps&) = delete;
   CudaOps& operator=(const CudaOps&) = delete;
 
-  Tensor unary(UnaryOp op, const Tensor& x) const override;
-  Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b) const override;
+  Tensor unary(UnaryOp op, const Tensor& given) const override;
+  Tensor binary(BinaryOp op, const Tensor& left, const Tensor& right) const override;
   Tensor mm(const Tensor& a, const Tensor& b) const override;
   Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b) const override;
   Tensor bmm(const Tensor& a, const Tensor& b) const override;
   Tensor sum(const Tensor& x) const override;
-  Tensor sum_to(const Tensor& x, const Shape& sizes) const override;
-  Tensor max_to(const Tensor& x, const Shape& sizes) const override;
-  Tensor cast(const Tensor& x, DType dtype) const override;
-  void add_in_place(const Tensor& target, const Tensor& x) const override;
-  void copy_in_place(const Tensor& target, const Tensor& x) const override;
+  Tensor sum_to(const Tensor& given, const Shape& sizes) const override;
+  Tensor max_to(const Tensor& given, const Shape& sizes) const override;
+  Tensor cast(const Tensor& given, DType dtype) const override;
+  void add_in_place(const Tensor& target, const Tensor& given) const override;
+  void copy_in_place(const Tensor& target, const Tensor& given) const override;
   const FusedOps& fused() const override { return fused_; }
   Tensor place(const Tensor& x) const override;
 
@@ -42,7 +42,7 @@ class CudaOps final : public Ops {
   Tensor resident(const Tensor& x) const;  // x itself, where kernels can read it
   Tensor source_for(const Tensor& target, const Tensor& x) const;
   Tensor make(Shape sizes, DType dtype, const Device& device) const;
-  Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias) const;
+  Tensor product(const Tensor& left, const Tensor& right, const Tensor& bias) const;
 
   std::shared_ptr<Gpu> gpu_;
   mutable CudaProducts products_;

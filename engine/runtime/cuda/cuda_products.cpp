@@ -17,8 +17,8 @@ bool is_dense(const Tensor& x) {
 }
 
 GemmType gemm_type(DType dtype) {
-  if (dtype == DType::float32) return GemmType::kFp32;
-  return dtype == DType::bfloat16 ? GemmType::kBf16 : GemmType::kFp16;
+  if (dtype == DType::float32) return GemmType::fp32;
+  return dtype == DType::bfloat16 ? GemmType::bf16 : GemmType::fp16;
 }
 
 void* data_of(const Tensor& x) {
@@ -51,7 +51,7 @@ bool CudaProducts::multiply(const Tensor& a, const Tensor& b, const Tensor& out)
   shape.is_b_transposed = !b.is_contiguous();
   shape.inputs = shape.output = gemm_type(a.dtype());
   const Product product{shape, a, b, out};
-  if (arithmetic_.is_deterministic || shape.inputs != GemmType::kBf16) {
+  if (arithmetic_.is_deterministic || shape.inputs != GemmType::bf16) {
     run(product, data_of(out), nullptr);
     return true;
   }
@@ -79,7 +79,7 @@ bool CudaProducts::finish_with_gelu(const Tensor& x, const Tensor& y) {
   if (!is_put_off(x)) return false;
   gpu_->forget_put_off();
   Product product = *std::exchange(put_off_, std::nullopt);
-  product.shape.epilogue = GemmEpilogue::kGeluAux;
+  product.shape.epilogue = GemmEpilogue::gelu_aux;
   run(product, data_of(y), data_of(x));
   return true;
 }

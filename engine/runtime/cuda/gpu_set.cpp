@@ -106,7 +106,7 @@ Gpu& GpuSet::first() const {
 
 std::shared_ptr<NcclClique> GpuSet::clique(GroupKind kind, const std::vector<int>& ranks) {
   const CliqueKey key{kind, ranks};
-  const std::shared_ptr<NcclClique> known = cliques_->find(key);
+  std::shared_ptr<NcclClique> known = cliques_->find(key);
   if (known && !known->is_dead()) return known;
   std::shared_ptr<NcclClique> made = make_clique(key);
   cliques_->put(key, made);

@@ -59,16 +59,16 @@ class NcclGroup final : public host::CollectiveGroup {
   };
 
   Work issue(Stream& stream, const host::Collective& collective) override;
-  void put_in_batch(Stream& stream, const host::Collective& collective);
-  void run(cudaStream_t queue, const host::Collective& collective);
+  void put_in_batch(Stream& stream, const host::Collective& of);
+  void run(cudaStream_t queue, const host::Collective& of);
   void run_batch(cudaStream_t queue, const std::vector<Batched>& batch);
   void run_nccl_batch(cudaStream_t queue, const std::vector<Batched>& batch, std::size_t bytes);
   bool is_copied(std::size_t bytes) const;
   bool is_summed_by_copies(host::CollectiveOp op) const;
   void meet(cudaStream_t queue);
   // False: see PeerCollectives::copy().
-  bool gather_by_copies(cudaStream_t queue, const host::Collective& collective);
-  bool reduce_by_copies(cudaStream_t queue, const host::Collective& collective);
+  bool gather_by_copies(cudaStream_t queue, const host::Collective& of);
+  bool reduce_by_copies(cudaStream_t queue, const host::Collective& of);
   bool is_summed_on_hosts(host::CollectiveOp op, std::size_t bytes) const;
   // One way or the other: by copies between all ranks, or on several hosts.
   bool is_summed(host::CollectiveOp op, std::size_t bytes) const;
@@ -79,8 +79,8 @@ class NcclGroup final : public host::CollectiveGroup {
   NcclChannels lanes_for(cudaStream_t queue, host::CollectiveOp op, std::size_t bytes) const;
   void order_communicators(cudaStream_t queue, NcclChannels lanes);
   void note_completion(StreamEvent event);
-  void run_alone(cudaStream_t queue, const host::Collective& collective);
-  void fake_collective(cudaStream_t queue, const host::Collective& collective);
+  void run_alone(cudaStream_t queue, const host::Collective& of);
+  void fake_collective(cudaStream_t queue, const host::Collective& of);
 
   StreamEvent completion(Work work) const;  // none: it has completed
 

@@ -28,6 +28,7 @@ Result<Gpus> Gpus::open(int) {
   return fail(ErrorCode::cannot_run, kAdvice);
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): its twin keeps the job
 Result<Gpus> Gpus::open(std::shared_ptr<Job>) {
   return open(1);
 }

@@ -30,25 +30,25 @@ BatchMemOp batch_mem_op() {
   return kFound;
 }
 
-CUstreamBatchMemOpParams write_of(std::uint32_t* flag, std::uint32_t value) {
+CUstreamBatchMemOpParams write_of(std::uint32_t& flag, std::uint32_t value) {
   CUstreamBatchMemOpParams out{};
   out.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
-  out.writeValue.address = reinterpret_cast<CUdeviceptr>(flag);
+  out.writeValue.address = reinterpret_cast<CUdeviceptr>(&flag);
   out.writeValue.value = value;
   return out;
 }
 
-CUstreamBatchMemOpParams wait_for_one(std::uint32_t* flag) {
+CUstreamBatchMemOpParams wait_for_one(std::uint32_t& flag) {
   CUstreamBatchMemOpParams out{};
   out.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-  out.waitValue.address = reinterpret_cast<CUdeviceptr>(flag);
+  out.waitValue.address = reinterpret_cast<CUdeviceptr>(&flag);
   out.waitValue.value = 1;
   out.waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
   return out;
 }
 
-std::uint32_t load(std::uint32_t* flag) {
-  return std::atomic_ref(*flag).load(std::memory_order_relaxed);
+std::uint32_t load(std::uint32_t& flag) {
+  return std::atomic_ref(flag).load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ bool PeerBarrier::waits(int rank) const {
   for (int owner = 0; std::cmp_less(owner, members_.size()); ++owner)
     for (std::size_t role = 0; role < Gpu::kRoles; ++role)
       for (int number = 0; number < kNumbers; ++number)
-        if (load(flags_.get() + place(owner, role, number, rank)) != 0) return true;
+        if (load(flags_.get()[place(owner, role, number, rank)]) != 0) return true;
   return false;
 }
 
@@ -128,9 +128,9 @@ void PeerBarrier::meet(int rank, cudaStream_t queue, int number) {
   for (int step = 1; step < size; ++step) {
     const int peer = (rank + step) % size;
     std::uint32_t* const own = device_flags_ + place(rank, role, number, peer);
-    writes.push_back(write_of(device_flags_ + place(peer, role, number, rank), 1));
-    waits.push_back(wait_for_one(own));
-    clears.push_back(write_of(own, 0));
+    writes.push_back(write_of(device_flags_[place(peer, role, number, rank)], 1));
+    waits.push_back(wait_for_one(*own));
+    clears.push_back(write_of(*own, 0));
   }
   writes.insert(writes.end(), waits.begin(), waits.end());
   writes.insert(writes.end(), clears.begin(), clears.end());

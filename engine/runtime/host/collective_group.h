@@ -60,7 +60,7 @@ class CollectiveGroup : public ProcessGroup {
 template <class Groups>
 std::optional<std::string> take_failure(const Groups& groups) {
   for (const auto& group : groups) {
-    const std::optional<std::string> failure = group->failure();
+    std::optional<std::string> failure = group->failure();
     const auto is_known = [&](const auto& other) { return other->noticed() == *failure; };
     if (!failure || std::ranges::any_of(groups, is_known)) continue;
     group->notice(*failure);

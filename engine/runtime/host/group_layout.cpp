@@ -52,7 +52,7 @@ Groups group_layout(GroupKind kind, int world_size, const ParallelDegrees& degre
   std::vector<int> world;
   for (int rank = 0; rank < world_size; ++rank) world.push_back(rank);
   if (kind == GroupKind::tensor) return split(world, degrees.tensor);
-  const Groups data = deal(world, degrees.tensor);
+  Groups data = deal(world, degrees.tensor);
   switch (kind) {
     case GroupKind::sequence:
       return within_each(data, degrees.sequence, split);

@@ -51,15 +51,15 @@ bool is_valid(const Header& header, std::size_t bytes, int ranks) {
 
 }  // namespace
 
-std::string packed_part(const Collective& of) {
-  Header header{.op = static_cast<std::int64_t>(of.op),
-                .reduce = static_cast<std::int64_t>(of.reduce),
-                .root = of.root};
+std::string packed_part(const Collective& collective) {
+  Header header{.op = static_cast<std::int64_t>(collective.op),
+                .reduce = static_cast<std::int64_t>(collective.reduce),
+                .root = collective.root};
   std::vector<double> elements;
-  if (of.op != CollectiveOp::barrier) {
-    header.dtype = static_cast<std::int64_t>(of.input.dtype());
-    header.output_elements = of.output.elements;
-    for_each_element(of.input, [&](double x) { elements.push_back(x); });
+  if (collective.op != CollectiveOp::barrier) {
+    header.dtype = static_cast<std::int64_t>(collective.input.dtype());
+    header.output_elements = collective.output.elements;
+    for_each_element(collective.input, [&](double x) { elements.push_back(x); });
   }
   return pack({bytes_of(&header, 1), bytes_of(elements.data(), elements.size())});
 }

@@ -10,10 +10,10 @@ void append_length(std::string& to, std::uint64_t length) {
 
 }  // namespace
 
-std::uint64_t length_at(std::string_view from) {
+std::uint64_t length_at(std::string_view packed) {
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < kLengthBytes; ++i)
-    length |= std::uint64_t{static_cast<unsigned char>(from[i])} << (8 * i);
+    length |= std::uint64_t{static_cast<unsigned char>(packed[i])} << (8 * i);
   return length;
 }
 

@@ -111,36 +111,38 @@ bool is_loopback(const addrinfo& address) {
   return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address.ai_addr)->sin6_addr);
 }
 
+// The socket with its address; -1 with errno: another has the address, and the socket is closed.
+int bound(int descriptor, const sockaddr* address, socklen_t length) {
+  set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (::bind(descriptor, address, length) == 0) return descriptor;
+  const int error = errno;
+  ::close(descriptor);
+  errno = error;
+  return -1;
+}
+
 // Takes connections of both families, where the machine has both.
 int bind_everywhere(int port) {
   int descriptor = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor >= 0) {
-    set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
     set_option(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, 0);
     sockaddr_in6 any = {};
     any.sin6_family = AF_INET6;
     any.sin6_addr = in6addr_any;
     any.sin6_port = htons(static_cast<std::uint16_t>(port));
-    if (::bind(descriptor, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0 ||
-        errno == EADDRINUSE)
-      return descriptor;
-    ::close(descriptor);
+    descriptor = bound(descriptor, reinterpret_cast<sockaddr*>(&any), sizeof any);
+    if (descriptor >= 0 || errno == EADDRINUSE) return descriptor;
   }
   descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
   sockaddr_in any = {};
   any.sin_family = AF_INET;
   any.sin_addr.s_addr = htonl(INADDR_ANY);
   any.sin_port = htons(static_cast<std::uint16_t>(port));
-  ::bind(descriptor, reinterpret_cast<sockaddr*>(&any), sizeof any);
-  return descriptor;
+  return bound(descriptor, reinterpret_cast<sockaddr*>(&any), sizeof any);
 }
 
 int bind_to(const addrinfo& address) {
-  const int descriptor = open_socket(address);
-  set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
-  ::bind(descriptor, address.ai_addr, address.ai_addrlen);
-  return descriptor;
+  return bound(open_socket(address), address.ai_addr, address.ai_addrlen);
 }
 
 }  // namespace
@@ -256,7 +258,7 @@ namespace {
 Error cannot_listen(int port) {
   return {ErrorCode::usage,
           fmt::format("rank 0 cannot listen on port {}: {}: give another MASTER_PORT", port,
-                      std::strerror(errno == 0 ? EADDRINUSE : errno))};
+                      std::strerror(errno))};
 }
 
 }  // namespace
@@ -265,10 +267,9 @@ Result<Listener> Listener::bind(const std::string& host, int port) {
   const auto addresses = resolve(host, port);
   if (!addresses) return tl::unexpected(addresses.error());
   const addrinfo& first = **addresses;
-  errno = 0;
-  Listener listener(is_loopback(first) ? bind_to(first) : bind_everywhere(port));
-  if (port != 0 && listener.port() != port) return tl::unexpected(cannot_listen(port));
-  return listener;
+  const int descriptor = is_loopback(first) ? bind_to(first) : bind_everywhere(port);
+  if (descriptor < 0) return tl::unexpected(cannot_listen(port));
+  return Listener(descriptor);
 }
 
 Result<void> Listener::listen() {

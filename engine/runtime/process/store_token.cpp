@@ -75,9 +75,10 @@ Result<std::string> make_file(const std::string& path) {
   const std::string fresh = fmt::format("{}.{}", path, ::getpid());
   ::unlink(fresh.c_str());
   const OpenFile file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const std::string_view text = *token;
   const bool is_written =
       file.number() >= 0 &&
-      ::write(file.number(), token->data(), token->size()) == static_cast<ssize_t>(token->size()) &&
+      ::write(file.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
       ::rename(fresh.c_str(), path.c_str()) == 0;
   if (!is_written) return bad_token(path, std::strerror(errno));
   return token;

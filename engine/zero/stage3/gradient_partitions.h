@@ -90,7 +90,7 @@ class GradientPartitions {
   void partition(const ParameterList& parameters, const Tensor& slices);
   void keep_queued(const ParameterList& parameters, const Tensor& slices);
   bool overwrites_pending() const;
-  bool overwrites_window(const State& state) const;
+  bool overwrites_window(const State& its) const;
   void report_flush(const GradientBucket& bucket) const;
 
   ZeroContext& context_;

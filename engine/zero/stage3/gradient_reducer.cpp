@@ -53,7 +53,7 @@ Tensor GradientReducer::reduce_scatter(const ParameterList& parameters, DType dt
     }
   }
   GradientAveraging::before(divisor()).prepare(kernels, stream(), Span::of(all));
-  const Tensor own = allocate(slices, dtype);
+  Tensor own = allocate(slices, dtype);
   const Work work =
       context_.data.reduce_scatter(stream(), Span::of(own), Span::of(all), ReduceOp::sum,
                                    {.contents = contents_of(context_, parameters)});
@@ -85,7 +85,7 @@ Tensor GradientReducer::all_reduce(const ParameterList& parameters, DType dtype)
   context_.data.group().wait(work, stream());
   averaging.finish(kernels, stream(), Span::of(all));
 
-  const Tensor own = allocate(slices_of(parameters), dtype);
+  Tensor own = allocate(slices_of(parameters), dtype);
   kernels.fill(stream(), Span::of(own), 0.0);
   offset = 0;
   std::int64_t slice = 0;

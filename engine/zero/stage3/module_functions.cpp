@@ -26,8 +26,8 @@ bool needs_grad(const Tensor& x) {
 // An alias of one tensor in the split form. Under vmap it is the same Function one level down:
 // an alias of a batch is the batch of aliases.
 CustomFunction alias_function(Autograd& ag, std::string name,
-                              std::function<void(const Tensor& input)> on_forward,
-                              std::function<void(std::int32_t level)> on_backward) {
+                              const std::function<void(const Tensor& input)>& on_forward,
+                              const std::function<void(std::int32_t level)>& on_backward) {
   CustomFunction function;
   function.name = std::move(name);
   function.forward_alone = [](const TensorList& inputs) {

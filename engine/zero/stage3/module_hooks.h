@@ -57,7 +57,7 @@ class ModuleHooks {
   void adopt_returned_parameters(Zero3Module& module, const TensorList& outputs);
   void abandon_down_to(std::size_t depth);
   bool stays_for_reader(const PartitionedParameter& parameter) const;
-  void on_parameter_read(const Tensor& parameter);
+  void on_parameter_read(const Tensor& read);
   InvocationPtr invoke(Zero3Module& module);
 
   TensorList wrap_inputs(const InvocationPtr& invocation, const TensorList& inputs);

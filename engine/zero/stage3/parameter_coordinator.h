@@ -66,7 +66,7 @@ class ParameterCoordinator {
 
   ParameterUse use_of(const ModuleCall& call, bool is_forward) const;
   void check_same_on_all_ranks(const std::vector<double>& values, const char* what);
-  void broadcast_check(std::vector<double> values, const char* what);
+  void broadcast_check(const std::vector<double>& values, const char* what);
   void activate(const ModuleCall& call);
   bool keeps_graph() const;
   std::vector<ActiveBackward>::iterator find_active(const ModuleCall& call);
@@ -78,7 +78,7 @@ class ParameterCoordinator {
 
   std::set<ParamId> releasable(const Zero3Module& module);
   std::set<ParamId> releasable_by_trace(const Zero3Module& module) const;
-  void drop(const ActiveBackward& active, const std::set<ParamId>& releasable);
+  void drop(const ActiveBackward& active, const std::set<ParamId>& candidates);
   void release_unused(PartitionedParameter& parameter);
   void report(EventKind kind, const ModuleCall& call, bool is_forward) const;
   void report_external(const Zero3Module& module, const PartitionedParameter& parameter) const;

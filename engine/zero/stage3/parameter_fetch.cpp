@@ -50,7 +50,7 @@ void ParameterCoordinator::check_same_on_all_ranks(const std::vector<double>& va
   broadcast_check(values, what);
 }
 
-void ParameterCoordinator::broadcast_check(std::vector<double> values, const char* what) {
+void ParameterCoordinator::broadcast_check(const std::vector<double>& values, const char* what) {
   Stream& stream = context_.compute();
   const auto elements = static_cast<std::int64_t>(values.size());
   const Tensor data = context_.runtime.memory().allocate(elements, DType::float64);

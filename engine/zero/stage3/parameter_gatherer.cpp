@@ -149,7 +149,7 @@ std::vector<ParameterList> ParameterGatherer::split(const ParameterList& paramet
 
 std::shared_ptr<ParameterGatherer::Gather> ParameterGatherer::start(ParameterList parameters,
                                                                     bool is_async) {
-  const auto gather = std::make_shared<Gather>();
+  auto gather = std::make_shared<Gather>();
   gather->is_async = is_async;
   gather->parameters = std::move(parameters);
   for (PartitionedParameter* parameter : gather->parameters) parameter->begin_gather();
@@ -264,7 +264,7 @@ Tensor ParameterGatherer::assemble(const Gather& gather, const PartitionedParame
   const DType dtype = parameter.slice().dtype();
   const bool is_alone = gather.flat.is_defined() && gather.parameters.size() == 1;
   if (is_alone && gather.flat.dtype() == dtype) return gather.flat;
-  const Tensor full = context_.runtime.memory().allocate(parameter.elements(), dtype);
+  Tensor full = context_.runtime.memory().allocate(parameter.elements(), dtype);
   if (!gather.flat.is_defined()) {
     stream().wait(context_.compute());
     // What would have travelled is rounded to the wire dtype and back.

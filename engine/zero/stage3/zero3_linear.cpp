@@ -143,7 +143,7 @@ std::optional<Zero3Registry::Owner> Zero3Registry::find(const Tensor& tensor) co
 }
 
 CustomFunction zero3_linear_function(Autograd& autograd,
-                                     std::shared_ptr<const Zero3Registry> registry,
+                                     const std::shared_ptr<const Zero3Registry>& registry,
                                      DeviceType device) {
   CustomFunction function;
   function.name = "LinearFunctionForZeroStage3Backward";

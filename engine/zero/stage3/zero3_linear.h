@@ -35,7 +35,7 @@ class Zero3Registry {
 // autocast state of forward on `device` (docs/spec/zero.md 4, P80); gradients have the dtypes of
 // what was saved. Both arguments must outlive the function's nodes' backwards.
 CustomFunction zero3_linear_function(Autograd& autograd,
-                                     std::shared_ptr<const Zero3Registry> registry,
+                                     const std::shared_ptr<const Zero3Registry>& registry,
                                      DeviceType device);
 
 // Makes it the linear of the whole Autograd while any engine has one; what was there before comes

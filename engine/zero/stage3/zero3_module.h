@@ -37,7 +37,7 @@ class Zero3Modules {
   // It names the root and goes before the others' names with a dot; empty: the root is "model".
   void set_prefix(const std::string& prefix);
 
-  void set_leaf(Zero3Module& module);
+  void set_leaf(Zero3Module& leaf);
   // Of its parameters and of those below it.
   std::int64_t elements_below(const Zero3Module& module) const;
   // Adds it unless the module has it, its own or not; whether it did.

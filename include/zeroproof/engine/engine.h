@@ -78,7 +78,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  TensorList forward(TensorList inputs);
+  TensorList forward(const TensorList& inputs);
   Tensor forward(const Tensor& input) { return forward(TensorList{input}).at(0); }
 
   // Differentiates the loss, reduces, and returns the loss, divided by the accumulation steps

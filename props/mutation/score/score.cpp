@@ -1,12 +1,12 @@
 #include "props/mutation/score/score.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <map>
 #include <numeric>
 #include <stdexcept>

@@ -111,7 +111,7 @@ class GraphTurns {
 
   std::string take() {
     const auto at = graphs_.begin() + static_cast<std::ptrdiff_t>(which());
-    const std::string value = *at;
+    std::string value = *at;
     graphs_.erase(at);
     return value;
   }

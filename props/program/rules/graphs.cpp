@@ -279,9 +279,9 @@ Verdict check(Walk& walk, const CallModule& call) {
   const auto engine = engine_of(state, call.engine);
   if (!engine) return tl::unexpected(engine.error());
   const Module* const module = find_module(state.model(call.engine), call.module);
-  const bool is_owner =
-      module && trained_of(*module) == Trained::all && has_trained_weight(*module);
-  const auto* const custom = module ? std::get_if<Custom>(&module->kind) : nullptr;
+  if (!module) return no_sense("a call of a module that is not there");
+  const bool is_owner = trained_of(*module) == Trained::all && has_trained_weight(*module);
+  const auto* const custom = std::get_if<Custom>(&module->kind);
   const ModelTraits traits = traits_of(state.model(call.engine));
   const ZeroConfig& config = state.config();
   const bool is_weight = call.uses_weight_alone;

@@ -48,7 +48,7 @@ Verdict Walk::run(const Statement& statement) {
   if (const auto found = state_.engines.find(engine); found != state_.engines.end())
     if (auto owed = obligation(found->second, statement); !owed)
       return tl::unexpected(owed.error());
-  const Verdict verdict =
+  Verdict verdict =
       std::visit([&](const auto& kind) { return check(*this, kind); }, statement.kind);
   if (!verdict) return verdict;
   if (const auto noted = note(statement, *verdict); !noted) return tl::unexpected(noted.error());
@@ -73,7 +73,7 @@ Result<void> Walk::run_body(const Body& body) {
 
 Result<void> Walk::run_in(Frame frame, const Body& body) {
   state_.frames.push_back(std::move(frame));
-  const Result<void> result = run_body(body);
+  Result<void> result = run_body(body);
   state_.frames.pop_back();
   return result;
 }

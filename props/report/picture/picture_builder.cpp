@@ -164,8 +164,8 @@ void PictureBuilder::State::place_on_thread(Process& process, const HookEvent& e
   std::uint32_t& rows = draft.picture.tracks[track].rows;
   rows = std::max(rows, added.row + 1);
   if (!kind.is_begin) return;
-  std::string label = bar_label(draft.picture.strings[added.words]);
-  open.push_back({slice_key(event), draft.add_bar(id, track, added.row, std::move(label))});
+  const std::string label = bar_label(draft.picture.strings[added.words]);
+  open.push_back({slice_key(event), draft.add_bar(id, track, added.row, label)});
 }
 
 // An end closes what was left open above its begin, as a recompute that stopped early leaves it.

@@ -34,7 +34,7 @@ std::uint32_t PictureDraft::free_row(std::uint32_t track) {
 }
 
 std::uint32_t PictureDraft::add_bar(std::uint32_t begin, std::uint32_t track, std::uint32_t row,
-                                    std::string label) {
+                                    const std::string& label) {
   picture.tracks[track].rows = std::max(picture.tracks[track].rows, row + 1);
   picture.bars.push_back({.begin = begin,
                           .end = begin,

@@ -27,7 +27,7 @@ class PictureDraft {
 
   // A bar that begins with the event, has its category, and no end yet.
   std::uint32_t add_bar(std::uint32_t begin, std::uint32_t track, std::uint32_t row,
-                        std::string label);
+                        const std::string& label);
   void end_bar(std::uint32_t bar, std::uint32_t end);
 
   // Threads by number, then what happens beside them.

@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(1024) mean_kernel(MeanLoss args) {
 
 cudaError_t cross_entropy(const CrossEntropy& args, cudaStream_t stream) {
   if (args.rows <= 0 || args.vocab <= 0 || args.vocab % 8 != 0 ||
-      args.vocab > cross_entropy_vocab_max) {
+      args.vocab > kCrossEntropyVocabMax) {
     return cudaErrorInvalidValue;
   }
   const int shared_bytes = args.vocab * static_cast<int>(sizeof(Bf16));

@@ -7,7 +7,7 @@ namespace zeroproof::cuda {
 // losses[row] = log(sum(exp(logits))) - logits[target], softmax in fp32; then, over the logits,
 //   dlogits = (softmax - one_hot(target)) * grad_scale
 // One read and one write of a row, which waits in shared memory between the two. `vocab` is a
-// multiple of 8, at most cross_entropy_vocab_max. A target outside the vocabulary makes its loss
+// multiple of 8, at most kCrossEntropyVocabMax. A target outside the vocabulary makes its loss
 // NaN and its row of dlogits the softmax alone.
 struct CrossEntropy {
   Bf16* logits;                 // [rows, vocab]; becomes dlogits
@@ -19,7 +19,7 @@ struct CrossEntropy {
   bool is_loss_only;  // leave the logits as they are
 };
 
-constexpr int cross_entropy_vocab_max = 113152;  // 221 KB of shared memory
+constexpr int kCrossEntropyVocabMax = 113152;  // 221 KB of shared memory
 
 cudaError_t cross_entropy(const CrossEntropy& args, cudaStream_t stream);
 

@@ -105,7 +105,7 @@ struct CudnnGraph::State {
 
   const Descriptor& tensor(Id id) const { return tensors[static_cast<std::size_t>(id - 1)]; }
 
-  enum class Kind { kMemory, kInner, kScalar };
+  enum class Kind { memory, inner, scalar };
   Id add_tensor(Kind kind, int type, const Dims& dims, const Dims& strides) {
     const auto id = static_cast<Id>(tensors.size()) + 1;
     Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -115,8 +115,8 @@ struct CudnnGraph::State {
     tensor.set_all(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, dims);
     tensor.set_all(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
     tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::int64_t{16});
-    tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, kind == Kind::kInner);
-    if (kind == Kind::kScalar) {
+    tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, kind == Kind::inner);
+    if (kind == Kind::scalar) {
       tensor.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
     }
     tensor.finish("a tensor");
@@ -142,11 +142,11 @@ CudnnGraph::CudnnGraph(void* handle) : state_(std::make_unique<State>()) {
 CudnnGraph::~CudnnGraph() = default;
 
 CudnnGraph::Id CudnnGraph::memory(int type, const Dims& dims, const Dims& strides) {
-  return state_->add_tensor(State::Kind::kMemory, type, dims, strides);
+  return state_->add_tensor(State::Kind::memory, type, dims, strides);
 }
 
 CudnnGraph::Id CudnnGraph::inner(int type, const Dims& dims, const Dims& strides) {
-  return state_->add_tensor(State::Kind::kInner, type, dims, strides);
+  return state_->add_tensor(State::Kind::inner, type, dims, strides);
 }
 
 CudnnGraph::Id CudnnGraph::inner(int type, const Dims& dims) {
@@ -155,7 +155,7 @@ CudnnGraph::Id CudnnGraph::inner(int type, const Dims& dims) {
 
 CudnnGraph::Id CudnnGraph::scalar(float value) {
   const Dims one = {1, 1, 1, 1};
-  const Id id = state_->add_tensor(State::Kind::kScalar, CUDNN_DATA_FLOAT, one, one);
+  const Id id = state_->add_tensor(State::Kind::scalar, CUDNN_DATA_FLOAT, one, one);
   state_->scalars[id] = value;
   return id;
 }

@@ -25,18 +25,18 @@ void check(cudaError_t error, const char* what) {
 
 cudaDataType_t data_type(GemmType type) {
   switch (type) {
-    case GemmType::kBf16:
+    case GemmType::bf16:
       return CUDA_R_16BF;
-    case GemmType::kFp16:
+    case GemmType::fp16:
       return CUDA_R_16F;
-    case GemmType::kFp32:
+    case GemmType::fp32:
       return CUDA_R_32F;
   }
   return CUDA_R_32F;
 }
 
 std::size_t bytes_of(GemmType type) {
-  return type == GemmType::kFp32 ? 4 : 2;
+  return type == GemmType::fp32 ? 4 : 2;
 }
 
 std::string describe(const GemmShape& s) {
@@ -171,8 +171,8 @@ class GemmPlans::Plan {
   }
 
   void set_epilogue() {
-    if (shape_.epilogue == GemmEpilogue::kNone) return;
-    set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE, shape_.epilogue == GemmEpilogue::kGeluAux
+    if (shape_.epilogue == GemmEpilogue::none) return;
+    set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE, shape_.epilogue == GemmEpilogue::gelu_aux
                                                      ? CUBLASLT_EPILOGUE_GELU_AUX
                                                      : CUBLASLT_EPILOGUE_DGELU);
     set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape_.n);
@@ -180,7 +180,7 @@ class GemmPlans::Plan {
   }
 
   void set_aux(void* aux) {
-    if (shape_.epilogue == GemmEpilogue::kNone) return;
+    if (shape_.epilogue == GemmEpilogue::none) return;
     if (aux == nullptr) throw RuntimeFault("a GELU epilogue without its aux buffer");
     set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
   }

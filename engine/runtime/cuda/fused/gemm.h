@@ -9,13 +9,13 @@
 
 namespace zeroproof::cuda {
 
-enum class GemmType : std::uint8_t { kBf16, kFp16, kFp32 };
+enum class GemmType : std::uint8_t { bf16, fp16, fp32 };
 
 // What cuBLASLt computes on the way out. `aux` has the shape of C.
 enum class GemmEpilogue : std::uint8_t {
-  kNone,
-  kGeluAux,   // aux = product, C = gelu_tanh(product)
-  kGeluGrad,  // C = product * gelu_tanh'(aux)
+  none,
+  gelu_aux,   // aux = product, C = gelu_tanh(product)
+  gelu_grad,  // C = product * gelu_tanh'(aux)
 };
 
 // Row-major C[m, n] = op(A)[m, k] op(B)[k, n] (+ C when accumulating), all dense: A is stored
@@ -29,9 +29,9 @@ struct GemmShape {
   bool is_a_transposed = false;
   bool is_b_transposed = false;
   bool is_accumulating = false;
-  GemmType inputs = GemmType::kBf16;
-  GemmType output = GemmType::kBf16;  // that of the inputs, or fp32
-  GemmEpilogue epilogue = GemmEpilogue::kNone;
+  GemmType inputs = GemmType::bf16;
+  GemmType output = GemmType::bf16;  // that of the inputs, or fp32
+  GemmEpilogue epilogue = GemmEpilogue::none;
 
   friend auto operator<=>(const GemmShape&, const GemmShape&) = default;
 };

@@ -32,9 +32,9 @@ Function* find(Function*, const char* name) {
 
 }  // namespace
 
-// The function of the same name in the library, with its own type.
-#define ZP_FOUND(function)                               \
-  static const auto kFound = find(&function, #function); \
+// The function of the same name in the library, with its own type; parameters have its names, cut.
+#define ZP_FOUND(function)                                 \
+  static const auto kFound = find(&(function), #function); \
   return kFound
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
@@ -49,39 +49,41 @@ const char* cublasLtGetStatusString(cublasStatus_t status) {
   ZP_FOUND(cublasLtGetStatusString)(status);
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t what, const void* alpha,
-                              const void* a, cublasLtMatrixLayout_t of_a, const void* b,
-                              cublasLtMatrixLayout_t of_b, const void* beta, const void* c,
-                              cublasLtMatrixLayout_t of_c, void* d, cublasLtMatrixLayout_t of_d,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void* alpha,
+                              const void* a, cublasLtMatrixLayout_t adesc, const void* b,
+                              cublasLtMatrixLayout_t bdesc, const void* beta, const void* c,
+                              cublasLtMatrixLayout_t cdesc, void* d, cublasLtMatrixLayout_t ddesc,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace,
-                              std::size_t workspace_bytes, cudaStream_t stream) {
+                              std::size_t bytes, cudaStream_t stream) {
   ZP_FOUND(cublasLtMatmul)
-  (handle, what, alpha, a, of_a, b, of_b, beta, c, of_c, d, of_d, algorithm, workspace,
-   workspace_bytes, stream);
+  (handle, desc, alpha, a, adesc, b, bdesc, beta, c, cdesc, d, ddesc, algorithm, workspace, bytes,
+   stream);
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t handle, cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t of_a,
-    cublasLtMatrixLayout_t of_b, cublasLtMatrixLayout_t of_c, cublasLtMatrixLayout_t of_d,
-    cublasLtMatmulPreference_t preference, int asked, cublasLtMatmulHeuristicResult_t results[],
-    int* found) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t adesc,
+                                              cublasLtMatrixLayout_t bdesc,
+                                              cublasLtMatrixLayout_t cdesc,
+                                              cublasLtMatrixLayout_t ddesc,
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t array[], int* count) {
   ZP_FOUND(cublasLtMatmulAlgoGetHeuristic)
-  (handle, what, of_a, of_b, of_c, of_d, preference, asked, results, found);
+  (handle, desc, adesc, bdesc, cdesc, ddesc, preference, requested, array, count);
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* what, cublasComputeType_t compute,
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
                                         cudaDataType_t scale) {
-  ZP_FOUND(cublasLtMatmulDescCreate)(what, compute, scale);
+  ZP_FOUND(cublasLtMatmulDescCreate)(desc, compute, scale);
 }
 
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t what) {
-  ZP_FOUND(cublasLtMatmulDescDestroy)(what);
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  ZP_FOUND(cublasLtMatmulDescDestroy)(desc);
 }
 
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t what,
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               cublasLtMatmulDescAttributes_t attribute,
-                                              const void* value, std::size_t bytes) {
-  ZP_FOUND(cublasLtMatmulDescSetAttribute)(what, attribute, value, bytes);
+                                              const void* buf, std::size_t bytes) {
+  ZP_FOUND(cublasLtMatmulDescSetAttribute)(desc, attribute, buf, bytes);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
@@ -94,14 +96,13 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
-                                                    const void* value, std::size_t bytes) {
-  ZP_FOUND(cublasLtMatmulPreferenceSetAttribute)(preference, attribute, value, bytes);
+                                                    const void* buf, std::size_t bytes) {
+  ZP_FOUND(cublasLtMatmulPreferenceSetAttribute)(preference, attribute, buf, bytes);
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
-                                          std::uint64_t rows, std::uint64_t columns,
-                                          std::int64_t leading) {
-  ZP_FOUND(cublasLtMatrixLayoutCreate)(layout, type, rows, columns, leading);
+                                          std::uint64_t rows, std::uint64_t cols, std::int64_t ld) {
+  ZP_FOUND(cublasLtMatrixLayoutCreate)(layout, type, rows, cols, ld);
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
