@@ -41,7 +41,11 @@ TreeModule::TreeModule(const Model& model, const UseTable& table, const TreeOpti
   for (const ModuleList& head : model.heads) tree_->build(head, *this);
 }
 
-TreeModule::~TreeModule() = default;
+// A gradient that has a graph, as after create_graph, leads back to its leaf: PyTorch warns of the
+// circle. A program that ends with an error has not set them to none.
+TreeModule::~TreeModule() {
+  for (const nn::NamedParameter& one : named_parameters()) one.tensor.set_grad({});
+}
 
 void TreeModule::arm(std::shared_ptr<const ForwardPlan> plan) {
   tree_->arm(std::move(plan));

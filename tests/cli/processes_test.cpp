@@ -122,10 +122,15 @@ TEST(Processes, All_end_soon_when_one_is_killed) {
   for (const std::string& killed : ranks) {
     const std::string left = killed == "0" ? "1" : "0";
     const Processes processes(2);
-    const auto all = processes.run("train --model tiny --batch 1 --length 4 --steps 1000 --trace " +
-                                       processes.path("run.jsonl"),
-                                   "sleep 2; kill -9 $p" + killed + "; s=$SECONDS; wait $p" + left +
-                                       "; echo $((SECONDS - s)) >" + processes.path("seconds"));
+    const std::string until_both_train = "while kill -0 $p0 && kill -0 $p1 && [ $(find " +
+                                         processes.path("") +
+                                         " -name '*.tmp' -size +0 | wc -l) -lt 2 ]; "
+                                         "do sleep 0.1; done; ";
+    const auto all =
+        processes.run("train --model tiny --batch 1 --length 4 --steps 1000 --trace " +
+                          processes.path("run.jsonl"),
+                      until_both_train + "kill -9 $p" + killed + "; s=$SECONDS; wait $p" + left +
+                          "; echo $((SECONDS - s)) >" + processes.path("seconds"));
     const CommandResult& survivor = all[left == "0" ? 0 : 1];
     EXPECT_EQ(137, all[killed == "0" ? 0 : 1].exit_code);
     EXPECT_EQ(1, survivor.exit_code) << survivor.err;

@@ -49,8 +49,9 @@ class MutationVerb final : public Verb {
                      "count the cases in which each property and relation applies");
     flags.add_switch("markdown", is_markdown_,
                      "print the table of docs/reference/properties.md alone");
-    flags.add_value("budget", budget_,
-                    {"BUDGET", "time and cases of each fault (default 20s,20000x)"});
+    flags.add_value(
+        "budget", budget_,
+        {"BUDGET", "time and cases of each fault; cases alone have no time (default 20s,20000x)"});
     flags.add_value("unmutated", unmutated_,
                     {"BUDGET", "time and cases of the unmutated engine (default 200x)"});
     flags.add_value(
@@ -83,8 +84,9 @@ class MutationVerb final : public Verb {
                                                 judge_));
     const auto budget = parse_budget(budget_);
     if (!budget) return tl::unexpected(budget.error());
-    if (budget->time_ns) options.time_max_ns = *budget->time_ns;
-    if (budget->work.executions != Budget::kUnlimited) options.cases_max = budget->work.executions;
+    const bool has_cases = budget->work.executions != Budget::kUnlimited;
+    if (budget->time_ns || has_cases) options.time_max_ns = budget->time_ns.value_or(INT64_MAX);
+    if (has_cases) options.cases_max = budget->work.executions;
     const auto unmutated = parse_budget(unmutated_.empty() ? "200x" : unmutated_);
     if (!unmutated) return tl::unexpected(unmutated.error());
     for (const std::string& folder : {corpus_, session.common.out_dir})
