@@ -1,4 +1,5 @@
 #include "props/interpreter/interpreter.h"
+#include "props/interpreter/program_count.h"
 
 #include <algorithm>
 #include <limits>
@@ -36,7 +37,17 @@ Interpreter::Interpreter(const Program& program, const Contract& contract, const
       data_(data),
       place_(place),
       target_(target),
-      slots_(program.engines.size()) {}
+      slots_(program.engines.size()),
+      creates_graphs_(any_statement(program.body, [](const Statement& it) {
+        const auto* const backward = std::get_if<Backward>(&it.kind);
+        return backward && backward->create_graph;
+      })) {}
+
+// A gradient with a graph leads back to its leaf: PyTorch warns of the circle, which lasts until
+// the user sets it to none.
+Interpreter::~Interpreter() {
+  for (const Tensor& leaf : leaves_) leaf.set_grad({});
+}
 
 void Interpreter::run(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) run(program_.body.at(i));
@@ -113,14 +124,14 @@ void Interpreter::execute(const Forward& forward) {
   const std::size_t engine = index_of(forward.engine);
   TensorList inputs = is_silent(forward.as) ? placed(data_.silent_inputs(forward.engine))
                                             : next_inputs(forward.engine);
-  if (forward.inputs_need_grad) inputs.at(0).set_requires_grad(true);
+  if (forward.inputs_need_grad) make_leaf(inputs.at(0));
   const std::int64_t number = forward_++;
   const std::shared_ptr<const ForwardPlan> plan = plan_of(forward, number);
   target_.model(engine).arm(plan);
   const GradMode mode(target_.autograd(), forward.mode == Forward::Mode::train);
   const auto once = [&](const TensorList& given) { return target_.forward(engine, given); };
   if (forward.around == Forward::Around::none) return keep_outputs(forward, number, once(inputs));
-  inputs.at(0).set_requires_grad(true);
+  make_leaf(inputs.at(0));
   const CheckpointKind kind = forward.around == Forward::Around::reentrant
                                   ? CheckpointKind::reentrant
                                   : CheckpointKind::non_reentrant;
@@ -165,7 +176,7 @@ void Interpreter::execute(const CallModule& call) {
     values_[call.as] = {once(inputs).at(0), {}, {forward_++}, is_rounded};
     return;
   }
-  inputs.at(0).set_requires_grad(true);
+  make_leaf(inputs.at(0));
   const TensorList outputs =
       checkpoint(target_.autograd(), CheckpointKind::reentrant, once, inputs);
   values_[call.as] = {outputs.at(0), {}, {forward_++}, is_rounded};

@@ -26,6 +26,9 @@ class Interpreter {
   // All must outlive it.
   Interpreter(const Program& program, const Contract& contract, const DataPlan& data,
               const Place& place, Target& target);
+  ~Interpreter();
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
 
   // Top-level statements [begin, end). Throws what the target throws where it is not expected.
   void run(std::size_t begin, std::size_t end);
@@ -87,6 +90,7 @@ class Interpreter {
   int role() const { return data_.change().role_of(target_.rank(), place_.ranks); }
   bool is_silent(const std::string& name) const { return data_.change().silent.contains(name); }
   TensorList next_inputs(const std::string& engine);
+  void make_leaf(const Tensor& input);
   TensorList placed(TensorList inputs) const;  // where the target's tensors live
   void gather(const Block& block);
   void gather_nan(const Block& block, const TensorList& named, const TensorList& parameters);
@@ -110,8 +114,10 @@ class Interpreter {
   std::vector<std::vector<std::int64_t>> backwards_;  // forwards of each that runs
   std::int64_t forward_ = 0;                          // the next one's number
   std::vector<std::int64_t> slots_;                   // of each engine's next forward in its window
-  int hooks_ = 0;                                     // around what runs
-  int changes_ = 0;                                   // of weights so far
+  bool creates_graphs_;  // of gradients, which lead back to their leaves
+  TensorList leaves_;    // inputs of such a program
+  int hooks_ = 0;        // around what runs
+  int changes_ = 0;      // of weights so far
 };
 
 }  // namespace zeroproof::program

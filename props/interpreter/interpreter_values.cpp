@@ -35,6 +35,11 @@ TensorList Interpreter::placed(TensorList inputs) const {
   return inputs;
 }
 
+void Interpreter::make_leaf(const Tensor& input) {
+  input.set_requires_grad(true);
+  if (creates_graphs_) leaves_.push_back(input);
+}
+
 TensorList Interpreter::next_inputs(const std::string& engine) {
   return placed(data_.inputs(engine, slots_[index_of(engine)]++, role()));
 }

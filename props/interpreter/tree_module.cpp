@@ -41,8 +41,7 @@ TreeModule::TreeModule(const Model& model, const UseTable& table, const TreeOpti
   for (const ModuleList& head : model.heads) tree_->build(head, *this);
 }
 
-// A gradient that has a graph, as after create_graph, leads back to its leaf: PyTorch warns of the
-// circle. A program that ends with an error has not set them to none.
+// See ~Interpreter: a program need not end with gradients of none.
 TreeModule::~TreeModule() {
   for (const nn::NamedParameter& one : named_parameters()) one.tensor.set_grad({});
 }
