@@ -24,7 +24,10 @@ void AccumulateGrad::run_tensor_hooks(TensorList& grads) const {
 
 // Rule A3: the post-accumulate hooks run in every case.
 TensorList AccumulateGrad::apply(TensorList grads) {
-  if (grads[0].is_defined() && leaf_.requires_grad()) accumulate(grads[0]);
+  if (grads[0].is_defined() && leaf_.requires_grad()) {
+    const Tensor grad = std::move(grads[0]);  // gone when the hooks run
+    accumulate(grad);
+  }
   const auto& hooks = leaf_.impl().post_accumulate_hooks;
   if (!hooks.is_empty())
     for (const auto& hook : hooks.snapshot()) (*hook)(leaf_);

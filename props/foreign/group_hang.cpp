@@ -194,8 +194,7 @@ DumpFinding GroupHang::together(const Views& waiting, const DumpedCollective& on
           ? "the network and the GPUs, not the order of the program: which rank's GPU does not "
             "work in it, NCCL_DEBUG=INFO, the links between the hosts"
           : "the ranks without a file first: whether they died or never came";
-  const auto ranks = found.ranks;
-  return {std::move(found), group_.without_file, ranks};
+  return {found, group_.without_file, found.ranks};
 }
 
 DumpFinding GroupHang::alone(std::size_t at) const {
@@ -217,8 +216,7 @@ DumpFinding GroupHang::alone(std::size_t at) const {
   add_moments({at}, one.number + view.shift, true, found);
   found.look_at =
       "the dumps of the other ranks of the group: one alone does not show who is missing";
-  const auto ranks = found.ranks;
-  return {std::move(found), {}, ranks};
+  return {found, {}, found.ranks};
 }
 
 }  // namespace zeroproof

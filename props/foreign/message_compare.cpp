@@ -192,8 +192,7 @@ class DumpedMessageComparison {
                     group_words(one.shape->group, one.shape->group_desc));
     found.order = {dump_moment(from, one, true)};
     found.look_at = "the network between the two ranks and their GPUs: both came to the message";
-    const auto ranks = found.ranks;
-    findings_.push_back({std::move(found), {}, ranks});
+    findings_.push_back({found, {}, found.ranks});
   }
 
   const std::vector<RankDump>& run_;

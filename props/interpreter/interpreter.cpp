@@ -1,5 +1,4 @@
 #include "props/interpreter/interpreter.h"
-#include "props/interpreter/program_count.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,6 +6,7 @@
 
 #include "model/check.h"
 #include "props/interpreter/observe.h"
+#include "props/interpreter/program_count.h"
 #include "props/interpreter/user_backward.h"
 #include "props/interpreter/user_error.h"
 #include "zeroproof/engine/engine_error.h"
@@ -46,7 +46,11 @@ Interpreter::Interpreter(const Program& program, const Contract& contract, const
 // A gradient with a graph leads back to its leaf: PyTorch warns of the circle, which lasts until
 // the user sets it to none.
 Interpreter::~Interpreter() {
+  if (!creates_graphs_) return;
   for (const Tensor& leaf : leaves_) leaf.set_grad({});
+  for (std::size_t engine = 0; engine < slots_.size(); ++engine)
+    for (const nn::NamedParameter& leaf : target_.model(engine).named_parameters())
+      leaf.tensor.set_grad({});
 }
 
 void Interpreter::run(std::size_t begin, std::size_t end) {

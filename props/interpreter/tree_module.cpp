@@ -41,10 +41,7 @@ TreeModule::TreeModule(const Model& model, const UseTable& table, const TreeOpti
   for (const ModuleList& head : model.heads) tree_->build(head, *this);
 }
 
-// See ~Interpreter: a program need not end with gradients of none.
-TreeModule::~TreeModule() {
-  for (const nn::NamedParameter& one : named_parameters()) one.tensor.set_grad({});
-}
+TreeModule::~TreeModule() = default;
 
 void TreeModule::arm(std::shared_ptr<const ForwardPlan> plan) {
   tree_->arm(std::move(plan));

@@ -149,14 +149,14 @@ std::optional<LockstepDifference> first_difference(const LockstepSide& mine,
   return found;
 }
 
-LockstepExplanation explain(const LockstepDifference& at, bool compares_parameters) {
+LockstepExplanation explain(const LockstepDifference& difference, bool compares_parameters) {
   using Kind = LockstepExplanation::Kind;
-  if (at.mine.empty()) return {Kind::mine_ended, 0};
-  if (at.other.empty()) return {Kind::other_ended, 0};
+  if (difference.mine.empty()) return {Kind::mine_ended, 0};
+  if (difference.other.empty()) return {Kind::other_ended, 0};
   Scored best{{Kind::unlike, 0}, false, 0};
   for (const Scored& one :
-       {left_out(at, true, compares_parameters), left_out(at, false, compares_parameters),
-        swapped(at, compares_parameters)})
+       {left_out(difference, true, compares_parameters),
+        left_out(difference, false, compares_parameters), swapped(difference, compares_parameters)})
     if (one.is_better_than(best)) best = one;
   return best.explanation;
 }

@@ -59,6 +59,6 @@ struct LockstepExplanation {
 };
 
 // The explanation that covers most of what follows. One that leaves no remainder wins.
-LockstepExplanation explain(const LockstepDifference& at, bool compares_parameters);
+LockstepExplanation explain(const LockstepDifference& difference, bool compares_parameters);
 
 }  // namespace zeroproof

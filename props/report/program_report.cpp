@@ -43,15 +43,18 @@ std::string text_of(const ProgramFinding& finding) {
 
 }  // namespace
 
-std::string program_exploration_text(const ProgramExploration& one) {
-  std::string text = fmt::format(
-      "explore {}, judge {}\n  {} cases, {} executions, {} findings, {:.1f} s\n", one.subject,
-      one.judge, one.cases, one.executions, one.findings.size(), one.seconds);
-  if (one.judge != "values")
-    text += fmt::format("  {} order tokens and {} numbers compared\n", one.tokens, one.values);
-  if (one.skipped != 0)
-    text += fmt::format("  {} cases skipped: they have more ranks than GPUs\n", one.skipped);
-  for (const ProgramFinding& finding : one.findings) text += "\n" + text_of(finding);
+std::string program_exploration_text(const ProgramExploration& exploration) {
+  std::string text =
+      fmt::format("explore {}, judge {}\n  {} cases, {} executions, {} findings, {:.1f} s\n",
+                  exploration.subject, exploration.judge, exploration.cases, exploration.executions,
+                  exploration.findings.size(), exploration.seconds);
+  if (exploration.judge != "values")
+    text += fmt::format("  {} order tokens and {} numbers compared\n", exploration.tokens,
+                        exploration.values);
+  if (exploration.skipped != 0)
+    text +=
+        fmt::format("  {} cases skipped: they have more ranks than GPUs\n", exploration.skipped);
+  for (const ProgramFinding& finding : exploration.findings) text += "\n" + text_of(finding);
   return text;
 }
 

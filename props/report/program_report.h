@@ -37,7 +37,7 @@ struct ProgramExploration {
 };
 
 // For people.
-std::string program_exploration_text(const ProgramExploration& one);
+std::string program_exploration_text(const ProgramExploration& exploration);
 // "zeroproof.explore_programs/1" of docs/reference/output.md, without a final line end.
 std::string program_exploration_json(const std::vector<ProgramExploration>& explorations,
                                      std::uint64_t seed);

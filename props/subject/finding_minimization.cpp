@@ -1,5 +1,4 @@
 // How a hunt makes the program of a finding small.
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,22 +13,20 @@ namespace zeroproof::subject {
 namespace {
 
 constexpr std::size_t kShrinkAttempts = 20'000;  // draws; most of them are no new program
-// Longer is no limit: the end of such a time is no number.
-constexpr std::int64_t kLongestTimeNs = std::int64_t{1} << 61U;
 
 }  // namespace
 
 // First the choices that it is drawn from, where there are any, then the program itself.
 void SubjectHunt::minimize(SubjectFinding& finding, const program::Choices* start) {
-  const std::int64_t time_ns = std::min(options_.shrink_time_ns, kLongestTimeNs);
   Attempts attempts{.finding = finding,
                     .runs_max = options_.shrink_runs * 2 / 3,
-                    .end_ns = watch_.now_ns() + time_ns * 2 / 3};
+                    .begin_ns = watch_.now_ns(),
+                    .time_max_ns = options_.shrink_time_ns / 3 * 2};
   attempts.tried[program::program_line(finding.program)] = finding.verdict;
   SubjectFinding small = finding;
   if (start != nullptr) small.program = shrunk_choices(attempts, *start);
   attempts.runs_max = options_.shrink_runs;
-  attempts.end_ns += time_ns / 3;
+  attempts.time_max_ns = options_.shrink_time_ns;
   small.program = reduced(small.program, [&](const program::Program& program) {
     return !is_spent(attempts) && !cases_.lack(program) && still_fails(attempts, program);
   });
@@ -54,8 +51,9 @@ program::Program SubjectHunt::shrunk_choices(Attempts& attempts, const program::
 }
 
 bool SubjectHunt::is_spent(const Attempts& attempts) const {
-  return attempts.runs >= attempts.runs_max || watch_.now_ns() > attempts.end_ns ||
-         report_.problem || (watch_.should_stop && watch_.should_stop());
+  return attempts.runs >= attempts.runs_max ||
+         watch_.now_ns() - attempts.begin_ns > attempts.time_max_ns || report_.problem ||
+         (watch_.should_stop && watch_.should_stop());
 }
 
 // One that is known by its small program may get another name on the way.

@@ -80,7 +80,8 @@ class SubjectHunt {
   struct Attempts {
     const SubjectFinding& finding;
     std::size_t runs_max;
-    std::int64_t end_ns;
+    std::int64_t begin_ns;
+    std::int64_t time_max_ns;  // since then
     std::size_t runs = 0;
     std::map<std::string, std::optional<Verdict>> tried = {};  // by program; none: another verdict
   };
